@@ -1,0 +1,197 @@
+"""A PyMC model understood as p(theta) N(f|m, K) p(y|f), with compiled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.initial_point import make_initial_point_fn
+from pymc.pytensorf import compile as compile_graph
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_pseudomarginal.model.graph import depends_on
+from pymc_pseudomarginal.model.latent import Latent
+from pymc_pseudomarginal.model.likelihood import ProbitObservation
+from pymc_pseudomarginal.numerics import DensePrior, NotPositiveDefinite
+from pymc_pseudomarginal.numerics.likelihoods import Likelihood
+
+
+@dataclass(frozen=True, repr=False)
+class LatentGaussianModel:
+    """What `read_model` understood of a PyMC model.
+
+    theta is a flat vector on the unconstrained scale: the raveled value variables of
+    the hyper-parameters in the order in which the model declares them.
+
+    Attributes
+    ----------
+    model : pymc.Model
+    hyperparameters : tuple of TensorVariable
+        The free variables but the latent.
+    latent : Latent
+        f, its mean and its covariance.
+    observation : ProbitObservation
+        What is observed of f.
+    """
+
+    model: pm.Model
+    hyperparameters: tuple[TensorVariable, ...]
+    latent: Latent
+    observation: ProbitObservation
+
+    @cached_property
+    def hyper_values(self) -> list[TensorVariable]:
+        """The value variables of the hyper-parameters."""
+        return [self.model.rvs_to_values[rv] for rv in self.hyperparameters]
+
+    @cached_property
+    def latent_value(self) -> TensorVariable:
+        """The value variable in which PyMC stores the latent."""
+        return self.model.rvs_to_values[self.latent.free_rv]
+
+    @cached_property
+    def initial_point(self) -> dict[str, np.ndarray]:
+        """PyMC's initial point."""
+        return self.model.initial_point()
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every hyper-parameter's value variable, by its name."""
+        return {v.name: self.initial_point[v.name].shape for v in self.hyper_values}
+
+    @property
+    def size(self) -> int:
+        """n, the number of latent values."""
+        return self.initial_point[self.latent_value.name].size
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where in theta every value variable stands, by its name."""
+        slices, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + int(np.prod(shape))
+            slices[name] = slice(start, stop)
+            start = stop
+        return slices
+
+    @cached_property
+    def _moments(self):
+        mean = pt.broadcast_to(self.latent.mean, (self.latent.covariance.shape[0],))
+        return self._compile(self.model.replace_rvs_by_values([mean, self.latent.covariance]))
+
+    @cached_property
+    def _log_prior(self):
+        factors = [
+            *self.hyperparameters,
+            *(
+                factor
+                for factor in (*self.model.observed_RVs, *self.model.potentials)
+                if not depends_on(factor, self.latent.free_rv)
+            ),
+        ]
+        return self._compile(self.model.logp(vars=factors, jacobian=True))
+
+    def _compile(self, outputs):
+        function = compile_graph(self.hyper_values, outputs, on_unused_input="ignore")
+        function.trust_input = True
+        return function
+
+    def theta(self, point: Mapping[str, np.ndarray]) -> np.ndarray:
+        """theta, shape (d,), copied out of a point of the model."""
+        parts = [np.ravel(point[value.name]) for value in self.hyper_values]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def hyper_point(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """The value variables of the hyper-parameters at theta, by name."""
+        return {
+            name: theta[self.slices[name]].reshape(shape) for name, shape in self.shapes.items()
+        }
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        """Log p(theta), with the Jacobian and every factor that does not involve f."""
+        return float(self._log_prior(*self.hyper_point(theta).values()))
+
+    def prior(self, theta: np.ndarray) -> DensePrior:
+        """p(f|theta).
+
+        Raises
+        ------
+        NotPositiveDefinite
+            If the mean or the covariance is not finite at theta.
+        """
+        mean, covariance = self._moments(*self.hyper_point(theta).values())
+        # One pass over n² numbers; an infinite or NaN entry makes the sum so too.
+        if not np.isfinite(covariance.sum()) or not np.isfinite(mean.sum()):
+            raise NotPositiveDefinite("The mean or the covariance of the latent is not finite.")
+        return DensePrior(mean, covariance)
+
+    def likelihood(self) -> Likelihood:
+        """p(y|f) for the data that the model holds now."""
+        return self.observation.likelihood(self.size)
+
+    def f(self, point: Mapping[str, np.ndarray], prior: DensePrior) -> np.ndarray:
+        """The latent f at a point of the model, shape (n,), a copy."""
+        stored = point[self.latent_value.name]
+        if self.latent.whitened:
+            return prior.mean + prior.colour(stored)
+        return np.array(stored)
+
+    def stored_latent(self, f: np.ndarray, prior: DensePrior) -> np.ndarray:
+        """F as PyMC stores it: whitened or as it is, shape (n,)."""
+        return prior.whiten(f) if self.latent.whitened else f
+
+    def theta_from_natural(self, values: Mapping[str, object] | None) -> np.ndarray:
+        """Theta at hyper-parameters given by name on their natural scale.
+
+        Parameters
+        ----------
+        values : mapping or None
+            A value for every hyper-parameter; None takes PyMC's initial point.
+        """
+        if values is None:
+            return self.theta(self.initial_point)
+        names = [rv.name for rv in self.hyperparameters]
+        missing = [name for name in names if name not in values]
+        unknown = [name for name in values if name not in names]
+        if missing or unknown:
+            raise ValueError(
+                f"A point must hold the hyper-parameters {names} on their natural scale; "
+                f"missing: {missing or 'none'}, unknown: {unknown or 'none'}."
+            )
+        start = make_initial_point_fn(model=self.model, overrides=dict(values))(0)
+        theta = self.theta(start)
+        for rv, value in zip(self.hyperparameters, self.hyper_values, strict=True):
+            if not np.isfinite(theta[self.slices[value.name]]).all():
+                raise ValueError(f"{rv.name} = {values[rv.name]} is outside its support.")
+        return theta
+
+    def __repr__(self):
+        """What was understood, a line each."""
+        theta = ", ".join(self._describe(rv) for rv in self.hyperparameters) or "none"
+        stored = f", stored whitened as {self.latent.free_rv.name}" if self.latent.whitened else ""
+        inputs = ", ".join(
+            rv.name
+            for rv in self.hyperparameters
+            if depends_on(self.latent.covariance, rv) or depends_on(self.latent.mean, rv)
+        )
+        given = f"; {inputs}" if inputs else ""
+        return "\n".join(
+            [
+                "LatentGaussianModel",
+                f"  theta       {theta}",
+                f"  f           {self.latent.name} ({self.size},){stored}",
+                f"  prior       f ~ Normal(m, K{given}), K dense",
+                f"  likelihood  {self.observation}",
+            ]
+        )
+
+    def _describe(self, rv):
+        kind = type(rv.owner.op).__name__.removesuffix("RV")
+        transform = self.model.rvs_to_transforms[rv]
+        scale = f" [{transform.name}]" if transform is not None else ""
+        shape = self.shapes[self.model.rvs_to_values[rv].name]
+        return f"{rv.name}{shape if shape else ''} ~ {kind}{scale}"

@@ -1,0 +1,31 @@
+"""Gaussian approximations and importance sampling in NumPy and SciPy, free of PyMC."""
+
+from pymc_pseudomarginal.numerics.approximation import Approximation
+from pymc_pseudomarginal.numerics.ep import expectation_propagation
+from pymc_pseudomarginal.numerics.errors import (
+    NoFiniteApproximation,
+    NotPositiveDefinite,
+    NumericalFailure,
+)
+from pymc_pseudomarginal.numerics.gradients import ep_gradient, laplace_gradient
+from pymc_pseudomarginal.numerics.importance import ImportanceSet, importance_set
+from pymc_pseudomarginal.numerics.laplace import laplace
+from pymc_pseudomarginal.numerics.prior import DensePrior
+
+APPROXIMATIONS = {"laplace": laplace, "ep": expectation_propagation}
+"""The Gaussian approximations by the names that users give."""
+
+__all__ = [
+    "APPROXIMATIONS",
+    "Approximation",
+    "DensePrior",
+    "ImportanceSet",
+    "NoFiniteApproximation",
+    "NotPositiveDefinite",
+    "NumericalFailure",
+    "ep_gradient",
+    "expectation_propagation",
+    "importance_set",
+    "laplace",
+    "laplace_gradient",
+]

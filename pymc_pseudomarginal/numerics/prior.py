@@ -1,0 +1,159 @@
+"""The Gaussian prior f ~ N(m, K) with a dense covariance.
+
+The approximations and the samplers see a prior only through the few methods of
+`DensePrior` and `DenseFactor`, so another structure (sparse precision, low-rank
+basis) can stand in their place without a change elsewhere.
+
+No method forms K^-1: with W the diagonal of the sites' precisions and
+B = I + W^1/2 K W^1/2, every quantity follows from the Cholesky factor of B, whose
+eigenvalues are bounded below by one (Rasmussen & Williams 2006, section 3.4.3).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from pymc_pseudomarginal.numerics.errors import NotPositiveDefinite
+
+# Below this value of W_i K_ii the difference 1 - (B^-1)_ii has lost too many digits.
+_TINY_SITE = 1e-7
+
+
+def _cholesky(matrix: np.ndarray, what: str) -> np.ndarray:
+    """Lower Cholesky factor, computed in place where `matrix` is Fortran-ordered."""
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    # potrf lets NaN through: the last pivot carries it to the corner.
+    if info != 0 or not np.isfinite(factor[-1, -1]):
+        raise NotPositiveDefinite(f"{what} is not positive definite (leading minor {info}).")
+    return factor
+
+
+class DensePrior:
+    """f ~ N(m, K) with K a dense matrix.
+
+    Parameters
+    ----------
+    mean : array, shape (n,)
+    covariance : array, shape (n, n)
+        Symmetric and positive definite. Not copied, not modified.
+    """
+
+    def __init__(self, mean: np.ndarray, covariance: np.ndarray):
+        self.mean = mean
+        # K is symmetric, so that the transpose of a C-ordered K is K itself in the
+        # Fortran order that LAPACK takes without a copy.
+        self.covariance = covariance.T if covariance.flags.c_contiguous else covariance
+        self.cubic_operations = 0
+        """Matrix factorisations and inversions done so far with this prior."""
+
+    @property
+    def size(self) -> int:
+        """n, the number of latent values."""
+        return self.mean.shape[0]
+
+    @cached_property
+    def variances(self) -> np.ndarray:
+        """diag(K), shape (n,)."""
+        return np.diagonal(self.covariance).copy()
+
+    @cached_property
+    def cholesky(self) -> np.ndarray:
+        """Lower L with K = L Lᵀ, shape (n, n); computed at the first use."""
+        self.cubic_operations += 1
+        return _cholesky(self.covariance.copy(order="F"), "The prior covariance")
+
+    def multiply(self, v: np.ndarray) -> np.ndarray:
+        """K v for v of shape (n,)."""
+        return blas.dsymv(1.0, self.covariance, v, lower=1)
+
+    def colour(self, z: np.ndarray) -> np.ndarray:
+        """L z for every row: shape (N, n) to (N, n), or (n,) to (n,)."""
+        return _triangular_product(self.cholesky, z, transpose=False)
+
+    def colour_transposed(self, v: np.ndarray) -> np.ndarray:
+        """Lᵀ v for every row: shape (N, n) to (N, n), or (n,) to (n,)."""
+        return _triangular_product(self.cholesky, v, transpose=True)
+
+    def whiten(self, f: np.ndarray) -> np.ndarray:
+        """L^-1 (f - m), the standard normal coordinates of f, shape (n,)."""
+        z, _ = lapack.dtrtrs(self.cholesky, f - self.mean, lower=1)
+        return z
+
+    def condition(self, precision: np.ndarray) -> DenseFactor:
+        """The Gaussian N(m, K) times sites exp(-W f²/2), in factorised form."""
+        return DenseFactor(self, precision)
+
+
+class DenseFactor:
+    """Cholesky factor of B = I + W^1/2 K W^1/2 and what follows from it.
+
+    Parameters
+    ----------
+    prior : DensePrior
+    precision : array, shape (n,)
+        W, the sites' precisions, non-negative.
+    """
+
+    def __init__(self, prior: DensePrior, precision: np.ndarray):
+        self.prior = prior
+        self.precision = precision
+        self._root = np.sqrt(precision)
+        B = prior.covariance * self._root
+        B *= self._root[:, None]
+        B.T.flat[:: prior.size + 1] += 1.0
+        prior.cubic_operations += 1
+        self.cholesky = _cholesky(np.asfortranarray(B), "I + W^1/2 K W^1/2")
+        self.log_determinant = 2.0 * float(np.log(np.diagonal(self.cholesky)).sum())
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """R v = W^1/2 B^-1 W^1/2 v = (K + W^-1)^-1 v for every row of v.
+
+        Shape (N, n) to (N, n), or (n,) to (n,).
+        """
+        return self._root * self.solve_unscaled(self._root * v)
+
+    def solve_unscaled(self, v: np.ndarray) -> np.ndarray:
+        """B^-1 v for every row: shape (N, n) to (N, n), or (n,) to (n,)."""
+        x, _ = lapack.dpotrs(self.cholesky, v.T, lower=1)
+        return x.T
+
+    @property
+    def root_precision(self) -> np.ndarray:
+        """W^1/2, shape (n,)."""
+        return self._root
+
+    def marginal_variances(self) -> np.ndarray:
+        """diag(Sigma) with Sigma = (K^-1 + W)^-1, shape (n,).
+
+        Sigma_ii = (1 - (B^-1)_ii) / W_i, where (B^-1)_ii is the sum of squares of
+        column i of the inverse factor. That difference cancels where W_i is tiny;
+        there Sigma_ii = K_ii - |L^-1 W^1/2 k_i|² is used instead.
+        """
+        prior, W = self.prior, self.precision
+        prior.cubic_operations += 1
+        inverse, _ = lapack.dtrtri(self.cholesky, lower=1)
+        diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        tiny = W * prior.variances < _TINY_SITE
+        variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
+        if tiny.any():
+            scaled = np.asfortranarray(self._root[:, None] * prior.covariance[:, tiny])
+            half, _ = lapack.dtrtrs(self.cholesky, scaled, lower=1, overwrite_b=1)
+            variances[tiny] = prior.variances[tiny] - np.einsum("ij,ij->j", half, half)
+        return variances
+
+    def site_covariance_inverse(self) -> np.ndarray:
+        """R = W^1/2 B^-1 W^1/2 as a full symmetric matrix, shape (n, n)."""
+        self.prior.cubic_operations += 1
+        inverse, _ = lapack.dpotri(self.cholesky, lower=1)
+        inverse = np.tril(inverse)
+        inverse += np.tril(inverse, -1).T
+        return self._root[:, None] * inverse * self._root
+
+
+def _triangular_product(L: np.ndarray, v: np.ndarray, *, transpose: bool) -> np.ndarray:
+    if v.ndim == 1:
+        return blas.dtrmv(L, v, lower=1, trans=transpose)
+    return blas.dtrmm(1.0, L, v.T, lower=1, trans_a=transpose).T

@@ -1,0 +1,89 @@
+"""What every step method for latent Gaussian models shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pymc as pm
+from pytensor.graph.basic import Variable
+from threadpoolctl import ThreadpoolController
+
+from pymc_pseudomarginal.model import LatentGaussianModel, read_model
+from pymc_pseudomarginal.numerics.likelihoods import Likelihood
+from pymc_pseudomarginal.step_methods.compat import ChainStep
+
+
+class LatentGaussianStep(ChainStep):
+    """Base of the step methods: reads the model and limits BLAS to one thread.
+
+    A subclass implements `_step` and `start_chain`. One BLAS thread makes the draws
+    the same whatever `cores` is: from about n = 200 a threaded Cholesky rounds
+    differently, and PyMC gives a chain more threads the fewer chains run beside it.
+    """
+
+    latent_model: LatentGaussianModel
+
+    def __init__(self, model: pm.Model | None, rng=None):
+        self.latent_model = read_model(model)
+        self._blas = ThreadpoolController()
+        self._likelihood: Likelihood | None = None
+        self.rng = np.random.default_rng(rng)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """p(y|f), read from the model's data when a chain starts."""
+        if self._likelihood is None:
+            self._likelihood = self.latent_model.likelihood()
+        return self._likelihood
+
+    def start_chain(self) -> None:
+        """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
+        self._likelihood = None
+
+    def step(self, point):
+        """One step from a point of the model: (point, [statistics])."""
+        with self._blas.limit(limits=1, user_api="blas"):
+            updates, statistics = self._step(point)
+        # The trace reads a point's values by position, so the order of its keys stays.
+        return {name: updates.get(name, value) for name, value in point.items()}, [statistics]
+
+    def _step(self, point: Mapping[str, np.ndarray]) -> tuple[dict, dict]:
+        """The new values of this step's variables, by name, and its statistics."""
+        raise NotImplementedError
+
+    def __getstate__(self):
+        # Handles of shared libraries do not travel between processes.
+        return {key: value for key, value in self.__dict__.items() if key != "_blas"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._blas = ThreadpoolController()
+
+
+def named_variables(
+    vars: Sequence[Variable | str] | Variable | str | None, model: pm.Model
+) -> list[Variable] | None:
+    """Random variables from what a user gives: names, random or value variables.
+
+    None, or a list of nothing but None (which is how PyMC hands on a missing
+    argument), gives None.
+    """
+    given = list(vars) if isinstance(vars, list | tuple) else [vars]
+    if all(var is None for var in given):
+        return None
+    result = []
+    for var in given:
+        name = var if isinstance(var, str) else var.name
+        match = [
+            rv
+            for rv in model.free_RVs
+            if name in (rv.name, model.rvs_to_values[rv].name) or var is rv
+        ]
+        if not match and name in model.named_vars:
+            match = [model[name]]  # a deterministic, such as the f of a whitened GP
+        if not match:
+            free = ", ".join(rv.name for rv in model.free_RVs)
+            raise ValueError(f"{name!r} is not a free variable of the model (free: {free}).")
+        result += match
+    return result

@@ -1,0 +1,1 @@
+"""Markov transitions as pure functions (rng, state, callables) -> (state, info)."""
