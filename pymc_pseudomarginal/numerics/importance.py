@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from pymc_pseudomarginal.numerics.approximation import Approximation
 from pymc_pseudomarginal.numerics.errors import NoFiniteApproximation
@@ -29,7 +28,7 @@ class ImportanceSet:
     @property
     def log_estimate(self) -> float:
         """Log of the mean weight, whose exponential is unbiased for p(y)."""
-        return float(logsumexp(self.log_weights)) - np.log(len(self.log_weights))
+        return float(np.logaddexp.reduce(self.log_weights) - np.log(len(self.log_weights)))
 
     def pick(self, rng: np.random.Generator) -> np.ndarray:
         """One of the samples with probability proportional to its weight, shape (n,)."""

@@ -25,8 +25,8 @@ _TINY_SITE = 1e-7
 def _cholesky(matrix: np.ndarray, what: str) -> np.ndarray:
     """Lower Cholesky factor, computed in place where `matrix` is Fortran-ordered."""
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    # potrf lets NaN through: the last pivot carries it to the corner.
-    if info != 0 or not np.isfinite(factor[-1, -1]):
+    # potrf lets NaN and infinity through; they show on the diagonal.
+    if info != 0 or not np.isfinite(np.trace(factor)):
         raise NotPositiveDefinite(f"{what} is not positive definite (leading minor {info}).")
     return factor
 

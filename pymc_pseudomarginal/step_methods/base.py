@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pymc as pm
+from pymc.exceptions import SamplingError
 from pytensor.graph.basic import Variable
 from threadpoolctl import ThreadpoolController
 
 from pymc_pseudomarginal.model import LatentGaussianModel, read_model
+from pymc_pseudomarginal.numerics import NumericalFailure
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.step_methods.compat import ChainStep
 
@@ -43,10 +45,21 @@ class LatentGaussianStep(ChainStep):
 
     def step(self, point):
         """One step from a point of the model: (point, [statistics])."""
-        with self._blas.limit(limits=1, user_api="blas"):
-            updates, statistics = self._step(point)
+        try:
+            with self._blas.limit(limits=1, user_api="blas"):
+                updates, statistics = self._step(point)
+        except NumericalFailure as failure:
+            # Only the current point raises; a proposal that fails is rejected inside.
+            raise SamplingError(
+                f"{type(self).__name__} cannot work at the current hyper-parameters "
+                f"{self._hyper_values_at(point)}: {failure} Start elsewhere (initvals=...), or keep "
+                "the other steps out of that region by a prior with less mass there."
+            ) from failure
         # The trace reads a point's values by position, so the order of its keys stays.
         return {name: updates.get(name, value) for name, value in point.items()}, [statistics]
+
+    def _hyper_values_at(self, point) -> dict:
+        return {name: np.round(point[name], 4).tolist() for name in self.latent_model.shapes}
 
     def _step(self, point: Mapping[str, np.ndarray]) -> tuple[dict, dict]:
         """The new values of this step's variables, by name, and its statistics."""

@@ -20,9 +20,14 @@ from pymc_pseudomarginal.arguments import (
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, ImportanceSet, NumericalFailure
 from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
+from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo, elliptical_slice
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
-from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, State, pseudo_marginal_mh
+from pymc_pseudomarginal.transitions.pseudo_marginal import (
+    Conditional,
+    Info,
+    State,
+    pseudo_marginal_mh,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -230,14 +235,12 @@ class PseudoMarginalMH(LatentGaussianStep):
 
     def _step(self, point):
         model = self.latent_model
-        theta = model.theta(point)
-        conditional = self._conditional_at(theta)
+        conditional = self._conditional_at(model.theta(point))
         if self.adaptation is None:
-            self.adaptation = RandomWalkAdaptation.starting_at(theta[self._moved])
-        state = State(conditional, model.f(point, conditional.prior), self.retained)
+            self.adaptation = RandomWalkAdaptation.starting_at(conditional.theta[self._moved])
         state, info = pseudo_marginal_mh(
             self.rng,
-            state,
+            State(conditional, model.f(point, conditional.prior), self.retained),
             self._evaluate,
             self._propose,
             self.n_importance,
@@ -248,25 +251,18 @@ class PseudoMarginalMH(LatentGaussianStep):
         f, moves = elliptical_slice(
             self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
         )
+        self._remember(state, info)
+        stored = {model.latent_value.name: model.stored_latent(f, conditional.prior)}
+        return model.hyper_point(conditional.theta) | stored, _statistics(conditional, info, moves)
+
+    def _remember(self, state: State, info: Info) -> None:
+        conditional = state.conditional
         self._current, self._current_anchor = conditional, self.anchor
         self.retained, self.last_theta = state.retained, conditional.theta
         if self.tune:
             self.adaptation = self.adaptation.updated(
                 conditional.theta[self._moved], info.acceptance, self.target_accept
             )
-        statistics = {
-            "pm_accepted": info.accepted,
-            "pm_acceptance": info.acceptance,
-            "pm_log_estimate": info.log_estimate,
-            "pm_log_approximation": conditional.approximation.log_marginal,
-            "pm_log_weight_sd": info.log_weight_sd,
-            "pm_iterations": info.iterations,
-            "pm_cubic_operations": info.cubic_operations,
-            "pm_failed": int(info.failure is not None),
-            "pm_slice_evaluations": moves.evaluations,
-        }
-        stored = {model.latent_value.name: model.stored_latent(f, conditional.prior)}
-        return model.hyper_point(conditional.theta) | stored, statistics
 
     @staticmethod
     def _progressbar_config(n_chains=1):
@@ -296,3 +292,17 @@ class PseudoMarginalMH(LatentGaussianStep):
             f"n_importance={self.n_importance}, refresh={self.refresh}, "
             f"latent_moves={self.latent_moves}, target_accept={self.target_accept})"
         )
+
+
+def _statistics(conditional: Conditional, info: Info, moves: SliceInfo) -> dict:
+    return {
+        "pm_accepted": info.accepted,
+        "pm_acceptance": info.acceptance,
+        "pm_log_estimate": info.log_estimate,
+        "pm_log_approximation": conditional.approximation.log_marginal,
+        "pm_log_weight_sd": info.log_weight_sd,
+        "pm_iterations": info.iterations,
+        "pm_cubic_operations": info.cubic_operations,
+        "pm_failed": int(info.failure is not None),
+        "pm_slice_evaluations": moves.evaluations,
+    }

@@ -1,6 +1,6 @@
 """Proposals for theta.
 
-A proposal is a callable (rng, theta) -> (theta_new, log q(theta|theta_new) - log q(theta_new|theta)).
+A proposal is a callable (rng, theta) -> (new, log q(theta|new) - log q(new|theta)).
 """
 
 from __future__ import annotations

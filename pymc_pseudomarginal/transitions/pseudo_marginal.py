@@ -183,6 +183,7 @@ def _acceptance(log_proposed, log_current, log_proposal_ratio):
 
 
 def _spread(conditional, importance):
-    if len(importance.log_weights) > 1:
-        return float(np.std(importance.log_weights))
-    return float(abs(importance.log_weights[0] - conditional.approximation.log_marginal))
+    finite = importance.log_weights[np.isfinite(importance.log_weights)]
+    if len(finite) > 1:
+        return float(np.std(finite))
+    return float(np.abs(finite - conditional.approximation.log_marginal).sum())
