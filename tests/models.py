@@ -105,7 +105,7 @@ def dirichlet_probit():
     """Weights on a simplex: three numbers, of which PyMC stores two."""
     with pm.Model() as model:
         w = pm.Dirichlet("w", np.array([1.0, 2.0, 3.0]))
-        parts = [w[i] * pm.gp.cov.ExpQuad(1, ls=ls) for i, ls in enumerate([0.25, 0.5, 1.5])]
+        parts = [w[i] * pm.gp.cov.ExpQuad(1, ls=ls) for i, ls in enumerate([0.25, 0.5, 2.0])]
         observe_probit(add_gp(parts[0] + parts[1] + parts[2], inputs()), labels())
     return model
 

@@ -52,6 +52,12 @@ def expectation_propagation(
     Rasmussen & Williams (2006), section 3.6, for the formulas;
     van Gerven et al. (2010), NeuroImage 50, for parallel updates.
     """
+    # What overflows shows as a mismatch or a log marginal that is not finite.
+    with np.errstate(all="ignore"):
+        return _run(prior, likelihood, start, tolerance, max_iterations)
+
+
+def _run(prior, likelihood, start, tolerance, max_iterations):
     m = prior.mean
     W, nu = np.zeros((2, prior.size)) if start is None else start
     damping, previous_mismatch = 1.0, np.inf

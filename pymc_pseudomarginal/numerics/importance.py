@@ -87,12 +87,13 @@ def log_weights(approximation: Approximation, likelihood: Likelihood, f: np.ndar
     """
     m, mu, a = approximation.prior.mean, approximation.mean, approximation.dual
     constant = 0.5 * (float(a @ (mu - m)) - approximation.factor.log_determinant)
-    result = (
-        likelihood.log_density(f)
-        - (f - m) @ a
-        + 0.5 * (f - mu) ** 2 @ approximation.precision
-        + constant
-    )
+    with np.errstate(all="ignore"):
+        result = (
+            likelihood.log_density(f)
+            - (f - m) @ a
+            + 0.5 * (f - mu) ** 2 @ approximation.precision
+            + constant
+        )
     if np.isnan(result).any() or np.isposinf(result).any():
         raise NoFiniteApproximation("An importance weight is not a finite number.")
     return result

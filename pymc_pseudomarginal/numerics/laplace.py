@@ -50,6 +50,12 @@ def laplace(
     ----------
     Rasmussen & Williams (2006), algorithm 3.1.
     """
+    # What overflows shows as a decrement or a log marginal that is not finite.
+    with np.errstate(all="ignore"):
+        return _run(prior, likelihood, start, tolerance, max_iterations)
+
+
+def _run(prior, likelihood, start, tolerance, max_iterations):
     m = prior.mean
     a, f, psi = _starting_point(prior, likelihood, start)
     converged = False

@@ -19,9 +19,9 @@ from pymc_pseudomarginal.step_methods.compat import ChainStep
 class LatentGaussianStep(ChainStep):
     """Base of the step methods: reads the model and limits BLAS to one thread.
 
-    A subclass implements `_step` and `start_chain`. One BLAS thread makes the draws
-    the same whatever `cores` is: from about n = 200 a threaded Cholesky rounds
-    differently, and PyMC gives a chain more threads the fewer chains run beside it.
+    A subclass implements `_step`, `_idle_statistics` and `start_chain`. One BLAS thread
+    makes the draws the same whatever `cores` is: from about n = 200 a threaded Cholesky
+    rounds differently, and PyMC gives a chain more threads the fewer run beside it.
     """
 
     latent_model: LatentGaussianModel
@@ -30,6 +30,7 @@ class LatentGaussianStep(ChainStep):
         self.latent_model = read_model(model)
         self._blas = ThreadpoolController()
         self._likelihood: Likelihood | None = None
+        self._under_way = False
         self.rng = np.random.default_rng(rng)
 
     @property
@@ -42,6 +43,7 @@ class LatentGaussianStep(ChainStep):
     def start_chain(self) -> None:
         """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
         self._likelihood = None
+        self._under_way = False
 
     def step(self, point):
         """One step from a point of the model: (point, [statistics])."""
@@ -49,21 +51,29 @@ class LatentGaussianStep(ChainStep):
             with self._blas.limit(limits=1, user_api="blas"):
                 updates, statistics = self._step(point)
         except NumericalFailure as failure:
-            # Only the current point raises; a proposal that fails is rejected inside.
-            raise SamplingError(
-                f"{type(self).__name__} cannot work at the current hyper-parameters "
-                f"{self._hyper_values_at(point)}: {failure} Start elsewhere (initvals=...), or keep "
-                "the other steps out of that region by a prior with less mass there."
-            ) from failure
+            # A proposal that fails is rejected inside; this is the point itself, where
+            # the chain starts or where another step has gone.
+            if not self._under_way:
+                raise SamplingError(self._cannot_start(point, failure)) from failure
+            updates, statistics = {}, self._idle_statistics()
+        self._under_way = True
         # The trace reads a point's values by position, so the order of its keys stays.
         return {name: updates.get(name, value) for name, value in point.items()}, [statistics]
-
-    def _hyper_values_at(self, point) -> dict:
-        return {name: np.round(point[name], 4).tolist() for name in self.latent_model.shapes}
 
     def _step(self, point: Mapping[str, np.ndarray]) -> tuple[dict, dict]:
         """The new values of this step's variables, by name, and its statistics."""
         raise NotImplementedError
+
+    def _idle_statistics(self) -> dict:
+        """The statistics of a draw in which numerics failed and nothing moved."""
+        raise NotImplementedError
+
+    def _cannot_start(self, point, failure) -> str:
+        values = {name: np.round(point[name], 4).tolist() for name in self.latent_model.shapes}
+        return (
+            f"{type(self).__name__} cannot start at {values} (unconstrained scale): {failure} "
+            "Give other initial values (pm.sample(initvals=...))."
+        )
 
     def __getstate__(self):
         # Handles of shared libraries do not travel between processes.

@@ -91,6 +91,9 @@ class EllipticalSlice(LatentGaussianStep):
         updates = {model.latent_value.name: model.stored_latent(f, prior)}
         return updates, {"slice_evaluations": info.evaluations}
 
+    def _idle_statistics(self):
+        return {"slice_evaluations": 0}
+
     def __repr__(self):
         """The variable and the number of moves."""
         return f"EllipticalSlice({self.latent_model.latent.name}, moves={self.moves})"

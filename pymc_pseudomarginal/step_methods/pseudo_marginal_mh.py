@@ -255,6 +255,15 @@ class PseudoMarginalMH(LatentGaussianStep):
         stored = {model.latent_value.name: model.stored_latent(f, conditional.prior)}
         return model.hyper_point(conditional.theta) | stored, _statistics(conditional, info, moves)
 
+    def _idle_statistics(self):
+        counts = ("iterations", "cubic_operations", "slice_evaluations")
+        levels = ("log_estimate", "log_approximation")
+        return (
+            {"pm_accepted": False, "pm_acceptance": 0.0, "pm_log_weight_sd": 0.0, "pm_failed": 1}
+            | {f"pm_{name}": 0 for name in counts}
+            | {f"pm_{name}": -np.inf for name in levels}
+        )
+
     def _remember(self, state: State, info: Info) -> None:
         conditional = state.conditional
         self._current, self._current_anchor = conditional, self.anchor
@@ -286,7 +295,9 @@ class PseudoMarginalMH(LatentGaussianStep):
 
     def __repr__(self):
         """The variables and the settings."""
-        names = ", ".join(v.name for v in self.vars)
+        rvs = self.latent_model.model.values_to_rvs
+        moved = [rvs[value].name for value in self.vars[:-1]]
+        names = ", ".join([*moved, self.latent_model.latent.name])
         return (
             f"PseudoMarginalMH([{names}], approximation={self.approximation!r}, "
             f"n_importance={self.n_importance}, refresh={self.refresh}, "

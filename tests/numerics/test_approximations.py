@@ -108,6 +108,19 @@ def test_extreme_covariances_give_a_finite_gaussian(approximate, variance, lengt
 
 
 @BOTH
+@pytest.mark.parametrize("log_scale", range(-40, 61, 10))
+def test_a_distant_start_gives_a_finite_gaussian_or_a_typed_failure(approximate, log_scale):
+    m, K, _, likelihood = probit_problem(5, seed=0)
+    anchor = approximate(DensePrior(m, K), likelihood).anchor
+    try:
+        q = approximate(DensePrior(m, np.exp(log_scale) * K), likelihood, start=anchor)
+    except NumericalFailure:
+        return
+    assert np.isfinite(q.log_marginal)
+    assert np.isfinite(q.mean).all()
+
+
+@BOTH
 def test_not_a_number_in_the_covariance_is_a_typed_failure(approximate):
     m, K, _, likelihood = probit_problem(6, seed=0)
     K[2, 2] = np.nan

@@ -77,7 +77,8 @@ class ProbitLikelihood:
         return TiltedMoments(
             log_ndtr(z),
             mean + self.signs * variance * r / scale,
-            variance - variance**2 * _curvature(z, r) / (1.0 + variance),
+            # variance - variance² W / (1 + variance), in a form that stays positive.
+            variance * (1.0 + variance * (1.0 - _curvature(z, r))) / (1.0 + variance),
         )
 
 

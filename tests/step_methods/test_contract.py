@@ -1,0 +1,258 @@
+"""What every step method promises: restart, seeds, processes, reuse, statistics."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+from models import gp_probit
+
+import pymc_pseudomarginal as pmpm
+
+# A new step method must be entered here: the last test of this file sees to it.
+STEPS = {
+    "laplace": lambda: pmpm.PseudoMarginalMH(),
+    "ep": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=3),
+    "single": lambda: pmpm.PseudoMarginalMH(n_importance=1, latent_moves=2),
+    "retained": lambda: pmpm.PseudoMarginalMH(refresh=False, n_importance=4),
+    "slice": lambda: pmpm.EllipticalSlice(moves=2),
+}
+EVERY = pytest.mark.parametrize("make", STEPS.values(), ids=STEPS.keys())
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["whitened", "centred"])
+def model(request):
+    return gp_probit(n=12, d=2, ard=True, reparameterize=request.param)
+
+
+@pytest.fixture(scope="module")
+def whitened():
+    return gp_probit(n=12, d=2, ard=True)
+
+
+def start_chain(step, seed, tune=10):
+    """As `pm.sample` does on either version of PyMC."""
+    rng = np.random.default_rng(seed)
+    if hasattr(pm.step_methods.compound.BlockedStep, "setup_chain"):
+        step.setup_chain(rng, tune, 10)
+    else:
+        step.set_rng(rng)
+
+
+def advance(step, point, n):
+    for _ in range(n):
+        point, stats = step.step(point)
+    return point, stats
+
+
+def assert_same_point(first, second):
+    assert list(first) == list(second)
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+@EVERY
+@pytest.mark.parametrize("tuning", [True, False], ids=["tuning", "tuned"])
+def test_a_restored_state_gives_the_identical_next_draws(model, make, tuning):
+    with model:
+        step, other = make(), make()
+    start_chain(step, 1)
+    point, _ = advance(step, model.initial_point(), 15)
+    if not tuning:
+        step.stop_tuning()
+        point, _ = advance(step, point, 5)
+    state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
+    point = {name: value.copy() for name, value in point.items()}
+    expected, expected_stats = advance(step, point, 6)
+    start_chain(other, 77)
+    other.sampling_state = state
+    found, found_stats = advance(other, point, 6)
+    assert_same_point(found, expected)
+    assert found_stats == expected_stats
+
+
+@EVERY
+def test_a_point_keeps_its_order_shapes_and_old_values(model, make):
+    with model:
+        step = make()
+    start_chain(step, 1)
+    before = model.initial_point()
+    copies = {name: value.copy() for name, value in before.items()}
+    after, (stats,) = step.step(before)
+    assert_same_point(before, copies)
+    assert list(after) == list(before)
+    for name, value in after.items():
+        assert isinstance(value, np.ndarray)
+        assert value.shape == before[name].shape
+        assert value.dtype == np.float64
+        assert np.isfinite(value).all()
+    assert set(stats) == set(step.stats_dtypes_shapes)
+    for name, (dtype, _) in step.stats_dtypes_shapes.items():
+        assert np.can_cast(np.asarray(stats[name]).dtype, dtype)
+        assert not np.isnan(stats[name])
+
+
+@EVERY
+def test_a_later_change_of_the_point_does_not_reach_into_the_step(whitened, make):
+    """Worker processes hand the step views of memory that they overwrite."""
+    with whitened:
+        step, other = make(), make()
+    results = []
+    for s, spoil in ((step, False), (other, True)):
+        start_chain(s, 1)
+        point = whitened.initial_point()
+        for _ in range(5):
+            given = {name: value.copy() for name, value in point.items()}
+            point, _ = s.step(given)
+            point = {name: value.copy() for name, value in point.items()}
+            if spoil:
+                for value in given.values():
+                    value[...] = np.nan
+        results.append(point)
+    assert_same_point(*results)
+
+
+def draws_of(idata):
+    names = ("ls", "sigma", "f_rotated_")
+    return np.concatenate([idata["posterior"][n].values.reshape(2, -1) for n in names], axis=1)
+
+
+def sample(step, **kwargs):
+    options = {"draws": 30, "tune": 30, "chains": 2, "cores": 1, "random_seed": 5}
+    return pm.sample(
+        **(options | kwargs), step=step, progressbar=False, compute_convergence_checks=False
+    )
+
+
+@pytest.mark.parametrize("name", ["laplace", "retained"])
+def test_same_seed_same_draws_on_one_or_two_cores_forked_or_spawned(whitened, name):
+    with whitened:
+        reference = draws_of(sample(STEPS[name]()))
+        for context in ("fork", "spawn"):
+            idata = sample(STEPS[name](), cores=2, mp_ctx=context)
+            np.testing.assert_array_equal(draws_of(idata), reference)
+        assert not np.array_equal(draws_of(sample(STEPS[name](), random_seed=6)), reference)
+    assert not np.array_equal(reference[0], reference[1])
+
+
+def test_same_draws_on_one_or_two_cores_where_blas_would_use_threads():
+    model = gp_probit(n=220, d=2)
+    with model:
+        one, two = (
+            draws_of(sample(STEPS["laplace"](), draws=8, tune=8, cores=cores)) for cores in (1, 2)
+        )
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("compound", [False, True], ids=["alone", "in-a-list"])
+def test_a_reused_step_tunes_again(whitened, compound):
+    with whitened:
+        step = pmpm.PseudoMarginalMH()
+        steps = [step, pmpm.EllipticalSlice()] if compound else step
+        first = sample(steps)
+        assert not step.tune
+        np.testing.assert_array_equal(draws_of(sample(steps)), draws_of(first))
+
+
+def test_nothing_adapts_after_tuning(whitened):
+    with whitened:
+        step = pmpm.PseudoMarginalMH()
+    start_chain(step, 1)
+    point, _ = advance(step, whitened.initial_point(), 20)
+    step.stop_tuning()
+    before = step.adaptation, step.anchor
+    advance(step, point, 10)
+    assert (step.adaptation, step.anchor) == before
+    assert step.anchor is not None
+    assert step.adaptation.updates == 20
+
+
+def test_sampling_without_tuning_works(whitened):
+    with whitened:
+        idata = sample(pmpm.PseudoMarginalMH(), tune=0)
+    assert idata["posterior"].sizes["draw"] == 30
+
+
+def test_new_data_are_seen_by_a_step_made_before():
+    rng = np.random.default_rng(0)
+    with pm.Model() as model:
+        X, y = pm.Data("X", rng.uniform(size=(10, 1))), pm.Data("labels", np.zeros(10, dtype=int))
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        f = pm.gp.Latent(cov_func=9 * pm.gp.cov.ExpQuad(1, ls=ls)).prior("f", X=X)
+        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=y)
+        step = pmpm.PseudoMarginalMH()
+        assert sample(step)["posterior"]["f"].mean() < 0
+        pm.set_data({"labels": np.ones(10, dtype=int)})
+        assert sample(step)["posterior"]["f"].mean() > 0
+        assert model["X"].get_value().shape == (10, 1)
+
+
+def test_proposals_without_a_factor_are_rejected_and_counted():
+    """A covariance that loses its factor on half of theta's range."""
+    with pm.Model():
+        a = pm.Normal("a", 0.0, 3.0)
+        # Positive definite for a < 1 only.
+        f = pm.MvNormal("f", mu=np.zeros(2), cov=pm.math.stack([[1.0, a], [a, 1.0]]))
+        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=[1, 0])
+        idata = sample(pmpm.PseudoMarginalMH(), draws=300)
+    assert int(idata["sample_stats"]["pm_failed"].sum()) > 10
+    assert (np.abs(idata["posterior"]["a"].values) < 1).all()
+    assert np.isfinite(idata["posterior"]["f"].values).all()
+
+
+def test_a_start_that_fails_is_reported_before_any_draw():
+    with gp_probit():
+        step = pmpm.PseudoMarginalMH()
+        point = step.latent_model.initial_point | {"sigma_log__": np.array(800.0)}
+        with pytest.raises(pm.exceptions.SamplingError, match=r"cannot start at .*sigma_log__"):
+            step.step(point)
+
+
+def test_where_another_step_leads_astray_the_draw_is_kept_and_counted():
+    with gp_probit():
+        step = pmpm.PseudoMarginalMH()
+        point, _ = step.step(step.latent_model.initial_point)
+        astray = point | {"sigma_log__": np.array(800.0)}
+        after, (stats,) = step.step(astray)
+    assert_same_point(after, astray)
+    assert stats["pm_failed"] == 1
+    assert set(stats) == set(step.stats_dtypes_shapes)
+
+
+def test_progress_bar_shows_acceptance_and_spread():
+    columns, fields = pmpm.PseudoMarginalMH._progressbar_config(2)
+    assert len(columns) == 2
+    assert set(fields) == {"acceptance", "spread"}
+    (update,) = pmpm.PseudoMarginalMH._make_progressbar_update_functions()
+    update({"pm_acceptance": 0.0, "pm_log_weight_sd": 1.0})
+    assert update({"pm_acceptance": 1.0, "pm_log_weight_sd": 2.0}) == {
+        "acceptance": 0.5,
+        "spread": 1.5,
+    }
+
+
+def test_sampling_with_the_progress_bar_works(whitened):
+    with whitened:
+        pm.sample(
+            5,
+            tune=5,
+            chains=1,
+            step=pmpm.PseudoMarginalMH(),
+            random_seed=1,
+            progressbar=True,
+            compute_convergence_checks=False,
+        )
+
+
+def test_reprs_explain_themselves(whitened):
+    with whitened:
+        assert repr(pmpm.PseudoMarginalMH(["ls"])).startswith(
+            "PseudoMarginalMH([ls, f], approximation='laplace', n_importance=16"
+        )
+        assert repr(pmpm.EllipticalSlice()) == "EllipticalSlice(f, moves=1)"
+
+
+def test_every_step_method_is_under_this_contract():
+    covered = set()
+    with gp_probit():
+        covered = {type(make()).__name__ for make in STEPS.values()}
+    assert covered == set(pmpm.step_methods.__all__)

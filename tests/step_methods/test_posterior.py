@@ -1,0 +1,103 @@
+"""The step methods, through `pm.sample`, against exact posteriors."""
+
+import exchangeable
+import gp_truth
+import numpy as np
+import pymc as pm
+import pytest
+from stat_checks import assert_within, z_of_chains
+
+import pymc_pseudomarginal as pmpm
+
+PARAMETERISATIONS = pytest.mark.parametrize("reparameterize", [True, False])
+
+
+def sample(step, draws, *, tune=500, **kwargs):
+    return pm.sample(
+        draws,
+        tune=tune,
+        chains=2,
+        cores=2,
+        step=step,
+        random_seed=3,
+        progressbar=False,
+        compute_convergence_checks=False,
+        **kwargs,
+    )
+
+
+def assert_grid_posterior(idata):
+    posterior = idata["posterior"]
+    draws = gp_truth.quantities(
+        *(posterior[name].values for name in ("ls", "sigma")), posterior["f"].values[..., 0]
+    )
+    truth = gp_truth.expectations()
+    assert_within({name: z_of_chains(values, truth[name]) for name, values in draws.items()})
+
+
+@PARAMETERISATIONS
+@pytest.mark.parametrize("approximation", ["laplace", "ep"])
+def test_gp_posterior_equals_the_grid(approximation, reparameterize):
+    with gp_truth.gp_model(reparameterize=reparameterize):
+        idata = sample(pmpm.PseudoMarginalMH(approximation=approximation), 2000)
+    assert_grid_posterior(idata)
+    statistics = idata["sample_stats"]
+    assert float(statistics["pm_failed"].sum()) == 0
+    # Tuned to 0.25 on the approximate marginal; noise and skewness take a little.
+    assert 0.12 < float(statistics["pm_accepted"].mean()) < 0.35
+
+
+def test_algorithm_1_of_the_paper_equals_the_grid():
+    with gp_truth.gp_model():
+        assert_grid_posterior(sample(pmpm.PseudoMarginalMH(refresh=False), 2000))
+
+
+def test_posterior_stays_right_when_another_step_moves_part_of_theta():
+    with gp_truth.gp_model() as model:
+        steps = [pmpm.PseudoMarginalMH(vars=["ls"]), pm.Slice([model["sigma"]])]
+        assert_grid_posterior(sample(steps, 1500, tune=300))
+
+
+def exchangeable_model():
+    """The model of `exchangeable` in PyMC: s, f and five positive labels."""
+    with pm.Model() as model:
+        s = pm.LogNormal("s", 0.0, exchangeable.THETA_SD)
+        covariance = s * exchangeable.CORRELATION
+        f = pm.MvNormal("f", mu=np.zeros(exchangeable.N_LATENT), cov=covariance)
+        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=exchangeable.LABELS)
+    return model
+
+
+def assert_exchangeable_posterior(idata):
+    posterior = idata["posterior"]
+    draws = exchangeable.test_functions(np.log(posterior["s"].values), posterior["f"].values)
+    truth = exchangeable.posterior_expectations()
+    assert_within({name: z_of_chains(draws[name], value) for name, value in truth.items()})
+
+
+@pytest.mark.parametrize("approximation", ["laplace", "ep"])
+@pytest.mark.parametrize("n_importance", [1, 16])
+def test_latent_and_its_variance_are_jointly_exact(approximation, n_importance):
+    with exchangeable_model():
+        step = pmpm.PseudoMarginalMH(approximation=approximation, n_importance=n_importance)
+        assert_exchangeable_posterior(sample(step, 5000))
+
+
+def test_more_moves_of_the_latent_behind_the_pseudo_marginal_step():
+    with exchangeable_model():
+        steps = [pmpm.PseudoMarginalMH(), pmpm.EllipticalSlice(moves=3)]
+        idata = sample(steps, 4000)
+    assert_exchangeable_posterior(idata)
+    assert (idata["sample_stats"]["slice_evaluations"].values >= 4).all()
+
+
+def test_elliptical_slice_with_another_step_on_the_hyperparameters():
+    with exchangeable_model() as model:
+        idata = sample([pmpm.EllipticalSlice(moves=2), pm.Slice([model["s"]])], 8000)
+    assert_exchangeable_posterior(idata)
+
+
+@pytest.mark.slow
+def test_elliptical_slice_with_nuts_on_the_hyperparameters():
+    with exchangeable_model():
+        assert_exchangeable_posterior(sample(pmpm.EllipticalSlice(moves=2), 8000))
