@@ -47,10 +47,6 @@ class ApproximateLogMarginal(MarginalOp):
         """An Apply with one scalar output."""
         return Apply(self, prior_inputs(mean, covariance, y), [pt.dscalar()])
 
-    def infer_shape(self, fgraph, node, shapes):
-        """A scalar."""
-        return [()]
-
     def perform(self, node, inputs, outputs):
         """Run the approximation."""
         try:
@@ -79,11 +75,7 @@ class ApproximateLogMarginalGradient(MarginalOp):
     def make_node(self, mean, covariance, y):
         """An Apply with a vector and a matrix output."""
         inputs = prior_inputs(mean, covariance, y)
-        return Apply(self, inputs, [pt.dvector(), pt.dmatrix()])
-
-    def infer_shape(self, fgraph, node, shapes):
-        """Those of the mean and the covariance."""
-        return shapes[:2]
+        return Apply(self, inputs, [inputs[0].type(), inputs[1].type()])
 
     def perform(self, node, inputs, outputs):
         """Run the approximation and differentiate it."""

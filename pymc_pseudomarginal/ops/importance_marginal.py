@@ -43,10 +43,6 @@ class ImportanceLogMarginal(MarginalOp):
             raise ValueError(f"u must have the shape (2, N, n); found {u.type.ndim} dimension(s).")
         return Apply(self, [*prior_inputs(mean, covariance, y), u], [pt.dscalar()])
 
-    def infer_shape(self, fgraph, node, shapes):
-        """A scalar."""
-        return [()]
-
     def perform(self, node, inputs, outputs):
         """Approximate, draw, weigh."""
         *problem, u = inputs
