@@ -59,7 +59,6 @@ def test_pseudo_marginal_needs_a_hyper_parameter(model, latent):
 
 
 def test_pseudo_marginal_refuses_variables_that_it_cannot_move(model):
-    # FAILS: "y" is passed over in silence.
     with pytest.raises(ValueError, match="'y'"):
         PseudoMarginalMH(vars=["ls", "sigma", "y"], model=model)
 

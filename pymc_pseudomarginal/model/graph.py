@@ -45,9 +45,10 @@ def skip_views_and_axes(variable: Variable) -> Variable:
 
 
 def constant_value(variable: Variable) -> np.ndarray | None:
-    """The value of a constant behind views and added axes, else None."""
-    source = skip_views_and_axes(variable)
-    return np.asarray(source.data) if isinstance(source, Constant) else None
+    """The value of a graph that is made of constants only, else None."""
+    if any(v.owner is None and not isinstance(v, Constant) for v in ancestors([variable])):
+        return None
+    return np.asarray(variable.eval(mode=INTERPRETED))
 
 
 def depends_on(variable: Variable, source: Variable) -> bool:
@@ -74,6 +75,8 @@ def inputs_with_nan(variable: Variable) -> Iterator[str]:
             value = source.get_value(borrow=True)
         else:
             continue
+        if isinstance(value, np.ma.MaskedArray):  # how pm.set_data stores NaN
+            value = value.filled(np.nan)
         # A scalar infinity is an ordinary bound in a PyMC graph, not somebody's data.
         if isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind == "f":
             bad = int(np.sum(~np.isfinite(value)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pymc as pm
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
@@ -86,7 +87,14 @@ def find_latent(model: pm.Model) -> Latent:
             "supported. Where they are added up, add the Gaussian processes instead "
             "(gp = gp1 + gp2), so that their sum has one prior."
         )
-    return latents[0]
+    (latent,) = latents
+    transform = model.rvs_to_transforms[latent.free_rv]
+    if transform is not None:
+        raise UnsupportedModelError(
+            f"The latent {latent.name!r} has the transform {transform.name!r}, with which it is no "
+            "longer Gaussian. Remove the transform."
+        )
+    return latent
 
 
 def _as_multivariate_normal(rv: TensorVariable) -> Latent | None:
@@ -116,7 +124,7 @@ def _as_whitened(rv: TensorVariable, clients: dict[Variable, list]) -> Latent | 
         f = output
     if f.ndim != 1:
         return None
-    total = sum(mean[1:], start=mean[0]) if mean else product.zeros_like()
+    total = sum(mean[1:], start=mean[0]) if mean else pt.zeros((1,))
     return Latent(rv, f, total, covariance, whitened=True)
 
 

@@ -162,12 +162,30 @@ class LatentGaussianModel:
                 f"A point must hold the hyper-parameters {names} on their natural scale; "
                 f"missing: {missing or 'none'}, unknown: {unknown or 'none'}."
             )
+        shapes = self.model.eval_rv_shapes()
+        for name in names:
+            if np.shape(values[name]) != shapes[name]:
+                raise ValueError(
+                    f"{name} must have the shape {shapes[name]}; found {np.shape(values[name])}."
+                )
         start = make_initial_point_fn(model=self.model, overrides=dict(values))(0)
         theta = self.theta(start)
-        for rv, value in zip(self.hyperparameters, self.hyper_values, strict=True):
-            if not np.isfinite(theta[self.slices[value.name]]).all():
-                raise ValueError(f"{rv.name} = {values[rv.name]} is outside its support.")
+        self._check_support(values, theta)
         return theta
+
+    def _check_support(self, values: Mapping[str, object], theta: np.ndarray) -> None:
+        """Refuse values of zero density, and those that theta does not lead back to."""
+        rvs = list(self.hyperparameters)
+        if not rvs:
+            return
+        log_densities = self.model.logp(vars=rvs, jacobian=False, sum=False)
+        natural = self.model.replace_rvs_by_values(rvs)
+        results = self._compile([*log_densities, *natural])(*self.hyper_point(theta).values())
+        for i, rv in enumerate(rvs):
+            log_density, again = results[i], results[len(rvs) + i]
+            # Weights that do not sum to one become others that do.
+            if not np.isfinite(log_density).all() or not np.allclose(again, values[rv.name]):
+                raise ValueError(f"{rv.name} = {values[rv.name]} is outside its support.")
 
     def __repr__(self):
         """What was understood, a line each."""

@@ -8,10 +8,10 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.pytensorf import compile as compile_graph
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
@@ -50,12 +50,7 @@ class ProbitObservation:
 
     def likelihood(self, size: int) -> Likelihood:
         """The likelihood of the data as they are now, checked against n = `size`."""
-        y = np.asarray(self.value.eval(mode=INTERPRETED))
-        if y.shape != (size,):
-            raise UnsupportedModelError(
-                f"{self.rv.name!r} has shape {y.shape} but the latent has shape ({size},). "
-                "Give one observation for each element of the latent."
-            )
+        y = _checked_data(self.rv, self.value, size)
         try:
             return ProbitLikelihood.from_labels(y)
         except ValueError as error:
@@ -91,9 +86,23 @@ def find_likelihood(model: pm.Model, latent: Latent) -> ProbitObservation:
             "supported. Concatenate them into one."
         )
     (rv,) = below
+    value = model.rvs_to_values[rv]
+    if isinstance(core_op(rv), BernoulliRV):
+        stored = model.initial_point()[model.rvs_to_values[latent.free_rv].name]
+        _checked_data(rv, value, stored.size)
     if not _is_probit(rv, latent.f):
         _refuse(model, latent, rv)
-    return ProbitObservation(rv, model.rvs_to_values[rv])
+    return ProbitObservation(rv, value)
+
+
+def _checked_data(rv: TensorVariable, value: TensorVariable, size: int) -> np.ndarray:
+    y = np.asarray(value.eval(mode=INTERPRETED))
+    if y.shape != (size,):
+        raise UnsupportedModelError(
+            f"{rv.name!r} has shape {y.shape} but the latent has shape ({size},). "
+            "Give one observation for each element of the latent."
+        )
+    return y
 
 
 def _is_probit(rv: TensorVariable, f: TensorVariable) -> bool:
@@ -104,18 +113,32 @@ def _is_probit(rv: TensorVariable, f: TensorVariable) -> bool:
     if scalar_op_name(p) != "Mul" or len(p.owner.inputs) != 2:
         return False
     half, erfc = sorted(p.owner.inputs, key=lambda v: constant_value(v) is None)
-    if constant_value(half) != 0.5 or scalar_op_name(skip_views(erfc)) != "Erfc":
+    erfc = skip_views(erfc)
+    if constant_value(half) != 0.5 or scalar_op_name(erfc) != "Erfc":
         return False
-    argument = skip_views(erfc).owner.inputs[0]
-    value = pt.vector("f")
-    (replaced,) = graph_replace([argument], {f: value}, strict=False)
-    if any(isinstance(core_op(v), RandomVariable) for v in ancestors([replaced])):
-        return False  # something random besides f enters the linear predictor
-    probe = np.linspace(-3.0, 4.0, f.type.shape[0] or 7)
-    predictor = -np.sqrt(2.0) * replaced.eval(
-        {value: probe}, on_unused_input="ignore", mode=INTERPRETED
-    )
-    return predictor.shape == probe.shape and np.allclose(predictor, probe, rtol=_SINGLE_PRECISION)
+    factor = _multiple_of(erfc.owner.inputs[0], f)
+    return factor is not None and abs(-np.sqrt(2.0) * factor - 1.0) < _SINGLE_PRECISION
+
+
+def _multiple_of(variable: Variable, f: TensorVariable) -> float | None:
+    """C if `variable` is c f, written with negation and constant factors; else None."""
+    if variable is f:
+        return 1.0
+    if isinstance(core_op(variable), ViewOp):
+        return _multiple_of(variable.owner.inputs[0], f)
+    operation = scalar_op_name(variable)
+    if operation == "Neg":
+        inner = _multiple_of(variable.owner.inputs[0], f)
+        return None if inner is None else -inner
+    if operation not in ("Mul", "TrueDiv") or len(variable.owner.inputs) != 2:
+        return None
+    first, second = variable.owner.inputs
+    if operation == "Mul" and constant_value(first) is not None:
+        first, second = second, first
+    inner, constant = _multiple_of(first, f), constant_value(second)
+    if inner is None or constant is None or constant.size != 1:
+        return None
+    return inner * constant.item() if operation == "Mul" else inner / constant.item()
 
 
 def _refuse(model, latent, rv):

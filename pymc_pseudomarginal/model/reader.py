@@ -107,6 +107,7 @@ def _check_start(model: LatentGaussianModel) -> None:
                 f"({model.size}, {model.size})."
             )
         _check_symmetry(name, prior.covariance)
+        _ = prior.cholesky
         f = model.f(model.initial_point, prior)
     except NumericalFailure as failure:
         raise UnsupportedModelError(

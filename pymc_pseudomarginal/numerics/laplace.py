@@ -10,6 +10,7 @@ from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.numerics.prior import DensePrior
 
 _MAX_HALVINGS = 30
+_ROUNDING = 1e-13
 
 
 def laplace(
@@ -74,7 +75,9 @@ def _run(prior, likelihood, start, tolerance, max_iterations):
             break
         step, psi_new = _line_search(likelihood, m, a, f, da, df, psi)
         if step == 0.0:
-            break  # no ascent left in floating point: f is as good as it gets
+            # No ascent is left in floating point: rounding hides the rest of the way.
+            converged = decrement < _ROUNDING * (1.0 + abs(psi))
+            break
         a, f, psi = a + step * da, f + step * df, psi_new
     if converged:
         a, f = a_newton, f_newton

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch import basic as numba_basic
 
 from pymc_pseudomarginal.arguments import check_approximation
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, DensePrior
+from pymc_pseudomarginal.numerics import APPROXIMATIONS, DensePrior, NoFiniteApproximation
 from pymc_pseudomarginal.numerics.likelihoods import ProbitLikelihood
 
 # Tight enough for gradients: the formulas hold at the mode or the fixed point only.
@@ -26,11 +27,27 @@ class MarginalOp(Op):
 
     def approximate(self, mean, covariance, y):
         """The Gaussian approximation, and the likelihood that it was made with."""
+        _check_shapes(mean, covariance, y)
         likelihood = ProbitLikelihood.from_labels(y)
         approximate = APPROXIMATIONS[self.approximation]
+        if not np.isfinite(mean).all():
+            raise NoFiniteApproximation("The mean is not finite.")
         prior = DensePrior(mean, covariance)
+        # B may be positive definite where K is not; the approximation would not notice.
+        _ = prior.cholesky
         tolerance = _TOLERANCES[self.approximation]
         return approximate(prior, likelihood, tolerance=tolerance), likelihood
+
+
+def _check_shapes(mean, covariance, y):
+    n = len(covariance)
+    for name, x, shape in (
+        ("mean", mean, (n,)),
+        ("covariance", covariance, (n, n)),
+        ("y", y, (n,)),
+    ):
+        if x.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}; found {x.shape}.")
 
 
 def prior_inputs(mean, covariance, y):

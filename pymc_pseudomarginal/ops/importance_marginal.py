@@ -46,6 +46,8 @@ class ImportanceLogMarginal(MarginalOp):
     def perform(self, node, inputs, outputs):
         """Approximate, draw, weigh."""
         *problem, u = inputs
+        if u.shape[0] != 2 or u.shape[2:] != inputs[0].shape:
+            raise ValueError(f"u must have shape (2, N, {len(inputs[0])}); found {u.shape}.")
         try:
             log_estimate = importance_set(*self.approximate(*problem), u).log_estimate
         except NumericalFailure:

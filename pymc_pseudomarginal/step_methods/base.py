@@ -85,9 +85,11 @@ class LatentGaussianStep(ChainStep):
 
 
 def named_variables(
-    vars: Sequence[Variable | str] | Variable | str | None, model: pm.Model
+    vars: Sequence[Variable | str] | Variable | str | None, read: LatentGaussianModel
 ) -> list[Variable] | None:
-    """Random variables from what a user gives: names, random or value variables.
+    """Free variables from what a user gives: names, random or value variables.
+
+    The name of the latent stands for the free variable that stores it.
 
     None, or a list of nothing but None (which is how PyMC hands on a missing
     argument), gives None.
@@ -95,6 +97,7 @@ def named_variables(
     given = list(vars) if isinstance(vars, list | tuple) else [vars]
     if all(var is None for var in given):
         return None
+    model, latent = read.model, read.latent
     result = []
     for var in given:
         name = var if isinstance(var, str) else var.name
@@ -103,8 +106,8 @@ def named_variables(
             for rv in model.free_RVs
             if name in (rv.name, model.rvs_to_values[rv].name) or var is rv
         ]
-        if not match and name in model.named_vars:
-            match = [model[name]]  # a deterministic, such as the f of a whitened GP
+        if not match and name == latent.name:
+            match = [latent.free_rv]
         if not match:
             free = ", ".join(rv.name for rv in model.free_RVs)
             raise ValueError(f"{name!r} is not a free variable of the model (free: {free}).")

@@ -64,8 +64,8 @@ class EllipticalSlice(LatentGaussianStep):
         super().__init__(model, rng)
         self.moves = check_at_least("moves", moves, 1)
         latent = self.latent_model.latent
-        for variable in named_variables(vars, self.latent_model.model) or ():
-            if variable is not latent.free_rv and variable.name != latent.name:
+        for variable in named_variables(vars, self.latent_model) or ():
+            if variable is not latent.free_rv:
                 raise ValueError(
                     f"EllipticalSlice moves the latent {latent.name!r}, not {variable.name!r}. "
                     "Give that variable to another step method."

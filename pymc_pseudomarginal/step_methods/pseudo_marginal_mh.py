@@ -145,9 +145,7 @@ class PseudoMarginalMH(LatentGaussianStep):
     def _choose_variables(self, vars) -> np.ndarray:
         """Set `vars` and return the positions in theta that this step moves."""
         read = self.latent_model
-        chosen = named_variables(vars, read.model)
-        if chosen is not None:
-            chosen = [v for v in chosen if v.name != read.latent.name]
+        chosen = named_variables(vars, read)
         moved = [rv for rv in read.hyperparameters if chosen is None or rv in chosen]
         left = [rv.name for rv in read.hyperparameters if rv not in moved]
         if not moved:

@@ -1,0 +1,312 @@
+"""What cannot be sampled exactly is refused at construction, by name."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from models import N, add_gp, gp_probit, inputs, labels, observe_probit
+from pymc.distributions.transforms import ordered
+from pymc.exceptions import ImputationWarning
+
+from pymc_pseudomarginal import (
+    EllipticalSlice,
+    PseudoMarginalMH,
+    UnsupportedModelError,
+    estimate_log_marginal,
+    read_model,
+)
+
+ROUGH = pm.gp.cov.Matern52(1, ls=0.5)
+
+
+def model_of(observe, *, X=None, covariance=ROUGH):
+    """A GP with the lengthscale fixed and f given to `observe`."""
+    with pm.Model() as model:
+        observe(add_gp(covariance, inputs() if X is None else X))
+    return model
+
+
+def no_latent():
+    with pm.Model() as model:
+        slope = pm.Normal("slope", 0.0, 2.0)
+        observe_probit(slope * inputs()[:, 0], labels())
+    return model
+
+
+def two_latents():
+    with pm.Model() as model:
+        f = add_gp(ROUGH, inputs())
+        g = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(1, ls=2.0)).prior("g", X=inputs())
+        observe_probit(f + g, labels())
+    return model
+
+
+def two_centred_latents():
+    with pm.Model() as model:
+        f = pm.MvNormal("f", np.zeros(N), cov=np.eye(N))
+        g = pm.MvNormal("g", np.zeros(N), cov=np.eye(N))
+        observe_probit(f + g, labels())
+    return model
+
+
+def nothing_observed():
+    with pm.Model() as model:
+        add_gp(ROUGH, inputs())
+    return model
+
+
+def observed_elsewhere():
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        add_gp(pm.gp.cov.ExpQuad(1, ls=ls), inputs())
+        pm.Normal("measured", ls, 1.0, observed=0.5)
+    return model
+
+
+def differences():
+    return model_of(lambda f: pm.Normal("rate", f[1:] - f[:-1], 1.0, observed=np.zeros(N - 1)))
+
+
+def softmax():
+    counts = np.arange(N)
+    return model_of(
+        lambda f: pm.Multinomial("counts", counts.sum(), pm.math.softmax(f), observed=counts)
+    )
+
+
+def poisson():
+    return model_of(lambda f: pm.Poisson("counts", pm.math.exp(f), observed=labels()))
+
+
+def logit():
+    return model_of(lambda f: pm.Bernoulli("y", logit_p=f, observed=labels()))
+
+
+def scaled_predictor():
+    return model_of(lambda f: observe_probit(2.0 * f, labels()))
+
+
+def random_predictor():
+    with pm.Model() as model:
+        shift = pm.Normal("shift", 0.0, 1.0)
+        observe_probit(add_gp(ROUGH, inputs()) + shift, labels())
+    return model
+
+
+def clipped_predictor():
+    return model_of(lambda f: observe_probit(pm.math.clip(f, -8.0, 8.0), labels()))
+
+
+def shifted_predictor_of_data():
+    # The number of rows of pm.Data is not known from its type.
+    with pm.Model() as model:
+        f = add_gp(ROUGH, pm.Data("X", inputs()))
+        observe_probit(f + np.linspace(0.0, 1.0, N), labels())
+    return model
+
+
+def permuted_predictor_of_data():
+    with pm.Model() as model:
+        f = add_gp(ROUGH, pm.Data("X", inputs()))
+        observe_probit(f[np.arange(N)[::-1]], labels())
+    return model
+
+
+def discrete_variable():
+    with pm.Model() as model:
+        order = pm.Poisson("order", 3.0)
+        observe_probit(add_gp((1.0 + order) * ROUGH, inputs()), labels())
+    return model
+
+
+def signs_as_labels():
+    return model_of(lambda f: observe_probit(f, 2 * labels() - 1))
+
+
+def inputs_with(value):
+    X = inputs()
+    X[3] = value
+    return X
+
+
+def constant_inputs_with_nan():
+    return model_of(lambda f: observe_probit(f, labels()), X=inputs_with(np.nan))
+
+
+def data_with_infinity():
+    with pm.Model() as model:
+        X = pm.Data("X", inputs_with(np.inf))
+        observe_probit(add_gp(ROUGH, X), labels())
+    return model
+
+
+def data_with_nan():
+    # pm.Data itself refuses NaN; pm.set_data masks it.
+    with pm.Model() as model:
+        X = pm.Data("X", inputs())
+        observe_probit(add_gp(ROUGH, X), labels())
+        pm.set_data({"X": inputs_with(np.nan)})
+    return model
+
+
+def labels_with_nan():
+    y = labels().astype(float)
+    y[2] = np.nan
+    # PyMC casts the labels to integers before it looks for NaN.
+    with np.errstate(invalid="ignore"), pytest.warns(ImputationWarning):
+        return model_of(lambda f: observe_probit(f, y))
+
+
+def masked_labels():
+    y = np.ma.masked_array(labels(), np.arange(N) == 2)
+    with pytest.warns(ImputationWarning):
+        return model_of(lambda f: observe_probit(f, y))
+
+
+def indefinite():
+    K = np.eye(N) - 0.5
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale", 1.0)
+        observe_probit(pm.MvNormal("f", np.zeros(N), cov=scale * K), labels())
+    return model
+
+
+def indefinite_whitened():
+    # A negative variance: K = -scale * Matern52 + jitter.
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale", 1.0)
+        observe_probit(add_gp(-scale * ROUGH, inputs()), labels())
+    return model
+
+
+def asymmetric():
+    K = np.eye(N)
+    K[0, 1] = 0.5
+    with pm.Model() as model:
+        observe_probit(pm.MvNormal("f", np.zeros(N), cov=K), labels())
+    return model
+
+
+def free_variable_below():
+    def observe(f):
+        level = pm.Normal("level", f.mean(), 1.0)
+        pm.Normal("measured", level, 1.0, observed=0.3)
+        observe_probit(f, labels())
+
+    return model_of(observe)
+
+
+def potential_on_f():
+    def observe(f):
+        pm.Potential("monotone", -((f[1] - f[0]) ** 2))
+        observe_probit(f, labels())
+
+    return model_of(observe)
+
+
+def too_few_labels():
+    return model_of(lambda f: observe_probit(f, labels()[:-1]))
+
+
+def too_few_labels_in_data():
+    return model_of(lambda f: observe_probit(f, pm.Data("labels", labels()[:-1])))
+
+
+def two_rows_of_labels():
+    # PyMC repeats p for every row, without a word.
+    return model_of(lambda f: observe_probit(f, np.stack([labels(), labels()])))
+
+
+def transformed_latent():
+    # PyMC then stores another vector under the name f_ordered__.
+    with pm.Model() as model:
+        f = pm.MvNormal(
+            "f", np.zeros(N), cov=np.eye(N), transform=ordered, initval=np.linspace(-1.0, 1.0, N)
+        )
+        observe_probit(f, labels())
+    return model
+
+
+def two_observed():
+    def observe(f):
+        observe_probit(f, labels())
+        pm.Bernoulli("again", p=pm.math.invprobit(f), observed=labels())
+
+    return model_of(observe)
+
+
+def start_outside_the_support():
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        pm.Potential("bound", pm.math.switch(ls > 100.0, 0.0, -np.inf))
+        observe_probit(add_gp(pm.gp.cov.ExpQuad(1, ls=ls), inputs()), labels())
+    return model
+
+
+REFUSED = [
+    (no_latent, "No latent Gaussian.*slope"),
+    (two_latents, "2 latent Gaussian variables, 'f' and 'g'"),
+    (two_centred_latents, "2 latent Gaussian variables, 'f' and 'g'"),
+    (nothing_observed, "No observed variable depends on the latent 'f'"),
+    (observed_elsewhere, "No observed variable depends on the latent 'f'.*measured"),
+    (differences, "'rate' .Normal. couples elements of the latent 'f'"),
+    (softmax, "'counts' .Multinomial. couples elements of the latent 'f'"),
+    (poisson, "'counts' .Poisson. is not supported"),
+    (logit, "'y' .Bernoulli. is not supported.*invprobit"),
+    (scaled_predictor, "'y' .Bernoulli. is not supported.*nothing between"),
+    (random_predictor, "'y' .Bernoulli. is not supported.*nothing between"),
+    (clipped_predictor, "'y' .Bernoulli. is not supported.*nothing between"),
+    (shifted_predictor_of_data, "'y' .Bernoulli. is not supported.*nothing between"),
+    (permuted_predictor_of_data, "'y' .Bernoulli. is not supported.*nothing between"),
+    (discrete_variable, "'order' is discrete"),
+    (signs_as_labels, "'y': Probit labels must be 0 or 1; found the values -1, 1"),
+    (constant_inputs_with_nan, r"prior of 'f'.*NaN.*shape \(8, 1\)"),
+    (data_with_infinity, "prior of 'f'.*infinite.*X of shape"),
+    (data_with_nan, "prior of 'f'.*NaN.*X of shape"),
+    (labels_with_nan, "'y' has missing values"),
+    (masked_labels, "'y' has missing values"),
+    (indefinite, "covariance of the latent 'f' cannot be factorised.*scale_log__.*jitter"),
+    (indefinite_whitened, "covariance of the latent 'f' cannot be factorised.*scale_log__"),
+    (asymmetric, "covariance of 'f' is not symmetric.*0.5"),
+    (free_variable_below, "'level' depends on the latent 'f'"),
+    (potential_on_f, "potential 'monotone' depends on the latent 'f'"),
+    (too_few_labels, r"'y' has shape \(7,\) but the latent has shape \(8,\)"),
+    (too_few_labels_in_data, r"'y' has shape \(7,\) but the latent has shape \(8,\)"),
+    (two_rows_of_labels, r"'y' has shape \(2, 8\) but the latent has shape \(8,\)"),
+    (transformed_latent, "'f'.*ordered"),
+    (two_observed, "2 observed variables depend on the latent 'f' .y, again"),
+    (start_outside_the_support, "log prior .* not finite at the initial point.*ls_log__"),
+]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"), REFUSED, ids=[build.__name__ for build, _ in REFUSED]
+)
+def test_a_model_is_refused_by_name(build, message):
+    model = build()
+    with pytest.raises(UnsupportedModelError, match=message):
+        read_model(model)
+
+
+@pytest.mark.parametrize(
+    "use", [PseudoMarginalMH, EllipticalSlice, estimate_log_marginal], ids=lambda f: f.__name__
+)
+def test_everything_that_reads_a_model_refuses_it(use):
+    model = poisson()
+    with pytest.raises(UnsupportedModelError, match="'counts'"):
+        use(model=model)
+
+
+def test_new_labels_of_the_wrong_length_are_refused():
+    model = model_of(lambda f: observe_probit(f, pm.Data("labels", labels())))
+    read = read_model(model)
+    pm.set_data({"labels": labels()[:-2]}, model=model)
+    with pytest.raises(UnsupportedModelError, match=r"'y' has shape \(6,\)"):
+        read.likelihood()
+
+
+def test_a_refusal_is_a_value_error():
+    assert issubclass(UnsupportedModelError, ValueError)
+
+
+def test_the_plain_model_is_not_refused():
+    read_model(gp_probit())
