@@ -1,5 +1,6 @@
 """Every Python block of the README runs, and what the documents show is what comes out."""
 
+import doctest
 import inspect
 import re
 from pathlib import Path
@@ -67,3 +68,8 @@ def test_signatures_in_the_api_page_are_the_real_ones():
             default = "" if p.default is p.empty else f"={p.default!r}".replace("'", '"')
             names.append(f"{p.name}{default}")
         assert f"{owner}.{function.__name__}({', '.join(names)})" in text
+
+
+def test_the_example_of_read_model_prints_what_it_says():
+    (example,) = doctest.DocTestFinder().find(pmpm.read_model, "read_model", module=False)
+    assert doctest.DocTestRunner().run(example).failed == 0

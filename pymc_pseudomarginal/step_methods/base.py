@@ -20,8 +20,8 @@ class LatentGaussianStep(ChainStep):
     """Base of the step methods: reads the model and limits BLAS to one thread.
 
     A subclass implements `_step`, `_idle_statistics` and `start_chain`. One BLAS thread
-    makes the draws the same whatever `cores` is: from about n = 200 a threaded Cholesky
-    rounds differently, and PyMC gives a chain more threads the fewer run beside it.
+    makes the draws the same wherever a chain runs: from about n = 200 a Cholesky factor
+    on several threads is rounded differently, and processes differ in their threads.
     """
 
     latent_model: LatentGaussianModel
@@ -40,6 +40,9 @@ class LatentGaussianStep(ChainStep):
             self._likelihood = self.latent_model.likelihood()
         return self._likelihood
 
+    def _one_blas_thread(self):
+        return self._blas.limit(limits=1, user_api="blas")
+
     def start_chain(self) -> None:
         """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
         self._likelihood = None
@@ -48,7 +51,7 @@ class LatentGaussianStep(ChainStep):
     def step(self, point):
         """One step from a point of the model: (point, [statistics])."""
         try:
-            with self._blas.limit(limits=1, user_api="blas"):
+            with self._one_blas_thread():
                 updates, statistics = self._step(point)
         except NumericalFailure as failure:
             # A proposal that fails is rejected inside; this is the point itself, where

@@ -182,7 +182,7 @@ class PseudoMarginalMH(LatentGaussianStep):
     def _forget(self):
         self._current: Conditional | None = None
         self._current_anchor: np.ndarray | None = None
-        self._proposal: RandomWalk | None = None
+        self._walk: tuple[RandomWalkAdaptation, RandomWalk] | None = None
 
     def reset_tuning(self):
         """Tune from the start (PyMC calls this before a chain)."""
@@ -195,7 +195,8 @@ class PseudoMarginalMH(LatentGaussianStep):
             centre = self.last_theta.copy()
             centre[self._moved] = self.adaptation.mean
             try:
-                self.anchor = self._evaluate(centre).approximation.anchor
+                with self._one_blas_thread():
+                    self.anchor = self._evaluate(centre).approximation.anchor
             except NumericalFailure:
                 self.anchor = None
         self.tune = False
@@ -225,17 +226,20 @@ class PseudoMarginalMH(LatentGaussianStep):
         return known
 
     def _propose(self, rng, theta):
-        if self._proposal is None or self.tune:
-            self._proposal = self.adaptation.proposal()
+        if self._walk is None or self._walk[0] is not self.adaptation:
+            self._walk = self.adaptation, self.adaptation.proposal()
         proposed = theta.copy()
-        proposed[self._moved], log_ratio = self._proposal(rng, theta[self._moved])
+        proposed[self._moved], log_ratio = self._walk[1](rng, theta[self._moved])
         return proposed, log_ratio
 
     def _step(self, point):
         model = self.latent_model
-        conditional = self._conditional_at(model.theta(point))
+        theta = model.theta(point)
+        conditional = self._conditional_at(theta)
         if self.adaptation is None:
-            self.adaptation = RandomWalkAdaptation.starting_at(conditional.theta[self._moved])
+            self.adaptation = RandomWalkAdaptation.starting_at(theta[self._moved])
+        if self.retained is not None and not np.array_equal(theta, self.last_theta):
+            self.retained = None  # a set of another theta, from before the chain was moved
         state, info = pseudo_marginal_mh(
             self.rng,
             State(conditional, model.f(point, conditional.prior), self.retained),

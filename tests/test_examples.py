@@ -1,0 +1,61 @@
+"""The examples run as they are, shortened."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def load(name):
+    """Import an example as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_has_a_test():
+    tested = {"quickstart", "interleaving_bias", "compare_with_nuts"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
+
+
+def test_quickstart_leaves_its_pictures_and_draws(tmp_path, capsys):
+    output = tmp_path / "results"
+    load("quickstart").main(
+        ["--draws", "60", "--tune", "60", "--chains", "2", "--output", str(output)]
+    )
+    assert {path.name for path in output.iterdir()} == {
+        "idata.nc",
+        "map.png",
+        "roc.png",
+        "traces.png",
+    }
+    printed = capsys.readouterr().out
+    assert "LatentGaussianModel" in printed
+    assert "AUC on" in printed
+    assert " 0 numerical failures" in printed
+
+
+def test_interleaving_bias_finds_the_naive_one_only():
+    example = load("interleaving_bias")
+    exact, naive = example.SAMPLERS[1], example.SAMPLERS[-1]
+    truth, results = example.compare((exact, naive), chains=2, draws=2000)
+    z = {name: (estimate - truth) / error for name, (estimate, error) in results.items()}
+    assert np.abs(z[exact.name]).max() < 4
+    assert np.abs(z[naive.name]).max() > 4
+    assert exact.name in example.markdown_table(truth, results)
+
+
+@pytest.mark.slow
+def test_comparison_with_nuts_prints_its_table(monkeypatch, capsys):
+    example = load("compare_with_nuts")
+    monkeypatch.setattr(
+        sys, "argv", ["compare", "--n", "20", "--draws", "50", "--nuts-draws", "50", "--tune", "50"]
+    )
+    example.main()
+    assert "| PseudoMarginalMH, ep | 100 |" in capsys.readouterr().out
