@@ -55,14 +55,18 @@ def draw_labels(rng, f):
 
 
 def test_functions(theta, f):
-    """What is compared, as a dict of arrays: theta (draws,), f (draws, n)."""
+    """What is compared, as a dict of arrays: theta (draws,), f (draws, n).
+
+    f is scaled by its prior standard deviation: f itself has the tails of a lognormal
+    variable, for which the z-score of a mean is far from normal.
+    """
     s = np.exp(theta)
     # Chi-squared with n degrees of freedom under the prior, whatever theta is.
     q = np.einsum("...i,ij,...j", f, np.linalg.inv(CORRELATION), f) / s
     return {
         "theta": theta,
         "theta²": theta**2,
-        "f": f[..., 0],
+        "f/√s": f[..., 0] / np.sqrt(s),
         "f²/s": f[..., 0] ** 2 / s,
         "f₁f₂/s": f[..., 0] * f[..., 1] / s,
         "theta f²/s": theta * f[..., 0] ** 2 / s,
@@ -79,7 +83,7 @@ def prior_expectations():
     return {
         "theta": 0.0,
         "theta²": THETA_SD**2,
-        "f": 0.0,
+        "f/√s": 0.0,
         "f²/s": 1.0,
         "f₁f₂/s": RHO,
         "theta f²/s": 0.0,
@@ -110,7 +114,7 @@ def posterior_expectations():
     integrands = {
         "theta": theta,
         "theta²": theta**2,
-        "f": first,
+        "f/√s": first / np.sqrt(s),
         "f²/s": square / s,
         "f₁f₂/s": first**2 / s,  # independent given g
         "theta f²/s": theta * square / s,

@@ -166,8 +166,7 @@ class PseudoMarginalMH(LatentGaussianStep):
             )
         values = [read.model.rvs_to_values[rv] for rv in moved]
         self.vars = [*values, read.latent_value]
-        positions = np.arange(sum(s.stop - s.start for s in read.slices.values()))
-        return np.concatenate([positions[read.slices[value.name]] for value in values])
+        return np.r_[tuple(read.slices[value.name] for value in values)]
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
