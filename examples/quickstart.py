@@ -4,7 +4,7 @@ Two blood tests of 215 patients, and whether their thyroid is normal. A Gaussian
 how the probability of an abnormal thyroid varies with the two tests; its length-scales and
 its variance are sampled together with it, exactly, by `pmpm.PseudoMarginalMH`.
 
-Run it with ``python examples/quickstart.py``. It takes about a minute on two cores (longer
+Run it with ``python examples/quickstart.py``. It takes one to two minutes on two cores (longer
 the first time, while PyMC compiles) and leaves three pictures and the draws in a folder.
 """
 

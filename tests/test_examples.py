@@ -44,7 +44,7 @@ def test_quickstart_leaves_its_pictures_and_draws(tmp_path, capsys):
 def test_interleaving_bias_finds_the_naive_one_only():
     example = load("interleaving_bias")
     exact, naive = example.SAMPLERS[1], example.SAMPLERS[-1]
-    truth, results = example.compare((exact, naive), chains=2, draws=2000)
+    truth, results = example.compare((exact, naive), chains=2, draws=5000)
     z = {name: (estimate - truth) / error for name, (estimate, error) in results.items()}
     assert np.abs(z[exact.name]).max() < 4
     assert np.abs(z[naive.name]).max() > 4
