@@ -52,6 +52,7 @@ def test_interleaving_bias_finds_the_naive_one_only():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default::RuntimeWarning")  # NUTS's own, where it diverges
 def test_comparison_with_nuts_prints_its_table(monkeypatch, capsys):
     example = load("compare_with_nuts")
     monkeypatch.setattr(
