@@ -104,7 +104,6 @@ def test_gradient_in_the_covariance(approximation, linker, seed):
 
 
 # Numba's, about the matrix product inside ExpQuad, when PyTensor 2.38 first compiles it.
-@pytest.mark.filterwarnings(r"ignore:.*np\.dot\(\) is faster on contiguous arrays")
 @both
 @either_linker
 def test_gradient_through_a_covariance_function(approximation, linker):
