@@ -103,7 +103,6 @@ def test_gradient_in_the_covariance(approximation, linker, seed):
     assert np.sum(gradient * direction) == pytest.approx(difference, abs=TOLERANCE)
 
 
-# Numba's, about the matrix product inside ExpQuad, when PyTensor 2.38 first compiles it.
 @both
 @either_linker
 def test_gradient_through_a_covariance_function(approximation, linker):
