@@ -178,7 +178,7 @@ def _level(conditional, importance, approximate):
 
 def _acceptance(log_proposed, log_current, log_proposal_ratio):
     log_ratio = log_proposed - log_current + log_proposal_ratio
-    # An infinite current level can only be minus infinity: any finite proposal wins.
+    # Not a number only where both levels are minus infinity: then nothing speaks for a move.
     return 0.0 if np.isnan(log_ratio) else float(np.exp(min(0.0, log_ratio)))
 
 
