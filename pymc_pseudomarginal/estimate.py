@@ -79,7 +79,8 @@ def estimate_log_marginal(
     approximate = APPROXIMATIONS[check_approximation(approximation)]
     n_importance = check_at_least("n_importance", n_importance, 1)
     read = read_model(model)
-    prior, likelihood = read.prior(read.theta_from_natural(point)), read.likelihood()
+    theta = read.theta_from_natural(point)
+    prior, likelihood = read.prior(theta), read.bind_data()(theta)
     q = approximate(prior, likelihood)
     rng = np.random.default_rng(random_seed)
     samples = importance_set(q, likelihood, rng.standard_normal((2, n_importance, read.size)))

@@ -8,9 +8,19 @@ import numpy as np
 from pytensor.compile.mode import Mode
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor import subtensor
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape
+
+# PyTensor 2.38 has a class of its own for one index vector, PyTensor 3 does not.
+INDEXING = tuple(
+    getattr(subtensor, name)
+    for name in ("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1")
+    if hasattr(subtensor, name)
+)
+"""The Ops of `x[...]`."""
 
 INTERPRETED = Mode(linker="py", optimizer=None)
 """For graphs that are evaluated once: nothing to compile."""
@@ -22,6 +32,13 @@ def core_op(variable: Variable):
         return None
     op = variable.owner.op
     return getattr(op, "core_op", op)
+
+
+def distribution_name(rv: Variable) -> str:
+    """The name under which PyMC prints the distribution of a random variable."""
+    op = rv.owner.op
+    printed = getattr(op, "_print_name", None)
+    return printed[0] if printed else type(op).__name__.removesuffix("RV")
 
 
 def scalar_op_name(variable: Variable) -> str:
@@ -42,6 +59,31 @@ def skip_views_and_axes(variable: Variable) -> Variable:
     while isinstance(core_op(variable), ViewOp | DimShuffle):
         variable = variable.owner.inputs[0]
     return variable
+
+
+def below_layout(variable: Variable) -> tuple[Variable, list[Apply]]:
+    """`variable` before views, axes, shapes and indices were changed, and those nodes.
+
+    An elementwise function commutes with all of them; see `same_layout`.
+    """
+    nodes = []
+    while isinstance(core_op(variable), (ViewOp, DimShuffle, Reshape, *INDEXING)):
+        nodes.append(variable.owner)
+        variable = variable.owner.inputs[0]
+    return variable, nodes
+
+
+def same_layout(variable: Variable, nodes: list[Apply]) -> Variable:
+    """`variable` with the changes of layout that `below_layout` took away from another."""
+    for node in reversed(nodes):
+        if not isinstance(node.op, ViewOp):
+            variable = node.op.make_node(variable, *node.inputs[1:]).outputs[0]
+    return variable
+
+
+def same_computation(first: Variable, second: Variable) -> bool:
+    """Whether two graphs compute the same from the same inputs, axes and views aside."""
+    return equal_computations([skip_views_and_axes(first)], [skip_views_and_axes(second)])
 
 
 def constant_value(variable: Variable) -> np.ndarray | None:

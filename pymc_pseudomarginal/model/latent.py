@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.pytensorf import compile as compile_graph
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.model.graph import (
+    INDEXING,
+    INTERPRETED,
     client_map,
     constant_value,
     core_op,
+    depends_on,
     scalar_op_name,
     skip_views_and_axes,
 )
-
-_EXPECTED = (
-    "Expected one of: pm.gp.Latent(...).prior('f', X=X), with reparameterize True or False; "
-    "pm.MvNormal('f', mu=..., cov=...) or chol=..., of one dimension."
-)
+from pymc_pseudomarginal.model.points import trial_points
 
 
 @dataclass(frozen=True)
@@ -35,119 +37,183 @@ class Latent:
     ----------
     free_rv : TensorVariable
         The free variable that PyMC stores: f itself or, if `whitened`, the standard
-        normal z with f = mean + chol(covariance) z.
+        normal z with f = mean + A z.
     f : TensorVariable
         The node of f on which the observed variables hang.
     mean : TensorVariable, shape (n,) or broadcastable to it
-    covariance : TensorVariable, shape (n, n)
+    covariance : TensorVariable or None, shape (n, n)
+        None if it is given by its `root`.
+    root : TensorVariable or None, shape (n, n)
+        A with covariance A Aᵀ; None where A is the Cholesky factor of `covariance`.
     whitened : bool
+    structured : bool
+        Whether the elements of f are correlated; independent effects are not.
     """
 
     free_rv: TensorVariable
     f: TensorVariable
     mean: TensorVariable
-    covariance: TensorVariable
+    covariance: TensorVariable | None
+    root: TensorVariable | None
     whitened: bool
+    structured: bool = True
 
     @property
     def name(self) -> str:
         """The name by which the user knows f."""
         return self.f.name or self.free_rv.name
 
+    @property
+    def moments(self) -> list[TensorVariable]:
+        """The graphs that make up the prior."""
+        return [x for x in (self.mean, self.covariance, self.root) if x is not None]
 
-def find_latent(model: pm.Model) -> Latent:
-    """The one latent Gaussian of the model.
+
+def latent_candidates(model: pm.Model) -> list[Latent]:
+    """Every free Gaussian vector, seen as a latent f.
 
     A Gaussian vector that enters only the prior of another (coefficients of a mean
-    function, say) is a hyper-parameter, not the latent.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there is none, or more than one.
+    function, say) is a hyper-parameter and not among them.
     """
-    outputs = [*model.observed_RVs, *model.potentials]
-    clients = client_map([*outputs, *model.deterministics])
-    candidates = [
-        latent
-        for rv in model.free_RVs
-        if (latent := _as_multivariate_normal(rv) or _as_whitened(rv, clients)) is not None
-    ]
-    above = {id(v) for c in candidates for v in ancestors([c.mean, c.covariance])}
-    latents = [c for c in candidates if id(c.free_rv) not in above]
-    if not latents:
-        free = ", ".join(rv.name for rv in model.free_RVs) or "none"
-        raise UnsupportedModelError(
-            f"No latent Gaussian variable was found among the free variables ({free}). {_EXPECTED}"
-        )
-    if len(latents) > 1:
-        names = " and ".join(repr(latent.name) for latent in latents)
-        raise UnsupportedModelError(
-            f"The model has {len(latents)} latent Gaussian variables, {names}; exactly one is "
-            "supported. Where they are added up, add the Gaussian processes instead "
-            "(gp = gp1 + gp2), so that their sum has one prior."
-        )
-    (latent,) = latents
-    transform = model.rvs_to_transforms[latent.free_rv]
-    if transform is not None:
-        raise UnsupportedModelError(
-            f"The latent {latent.name!r} has the transform {transform.name!r}, with which it is no "
-            "longer Gaussian. Remove the transform."
-        )
-    return latent
+    observed = client_map([*model.observed_RVs, *model.potentials])
+    # What nothing observed uses may still be used, and named, by a deterministic.
+    clients = client_map(model.deterministics) | observed
+    candidates = []
+    for rv in model.free_RVs:
+        if rv.ndim != 1:
+            continue
+        if isinstance(core_op(rv), MvNormalRV):
+            candidates.append(_multivariate_normal(rv))
+        elif isinstance(core_op(rv), NormalRV):
+            mu, sigma = rv.owner.op.dist_params(rv.owner)
+            if _equals(mu, 0.0) and _equals(sigma, 1.0):
+                candidates.append(_whitened(model, rv, clients))
+            else:
+                candidates.append(_independent(rv, rv, mu, sigma, whitened=False))
+    above = {id(v) for c in candidates for v in ancestors(c.moments)}
+    return [c for c in candidates if id(c.free_rv) not in above]
 
 
-def _as_multivariate_normal(rv: TensorVariable) -> Latent | None:
-    if not isinstance(core_op(rv), MvNormalRV) or rv.ndim != 1:
-        return None
+def _equals(parameter: Variable, number: float) -> bool:
+    value = constant_value(parameter)
+    return value is not None and bool((value == number).all())
+
+
+def _multivariate_normal(rv: TensorVariable) -> Latent:
     mean, covariance = rv.owner.op.dist_params(rv.owner)
-    return Latent(rv, rv, mean, covariance, whitened=False)
+    if type(core_op(covariance)).__name__ == "MatrixInverse":
+        # tau= was given; rounding leaves its inverse a little asymmetric.
+        covariance = 0.5 * (covariance + covariance.T)
+    return Latent(rv, rv, mean, covariance, None, whitened=False)
 
 
-def _as_whitened(rv: TensorVariable, clients: dict[Variable, list]) -> Latent | None:
-    """F = mean + chol(K) z for a standard normal z, as `gp.Latent.prior` writes it."""
-    if not _is_standard_normal(rv):
-        return None
-    product, covariance = _cholesky_product(rv, clients)
-    if product is None:
-        return None
-    mean, f = [], product
-    while len(consumers := clients.get(f, [])) == 1:
-        # The first name that the user (or the GP) gave is where f is complete.
-        if f.name is not None:
-            break
-        output = consumers[0].outputs[0]
-        if scalar_op_name(output) == "Add" and output.ndim == 1:
-            mean += [term for term in output.owner.inputs if term is not f]
-        elif skip_views_and_axes(output) is not skip_views_and_axes(f):
-            break
-        f = output
-    if f.ndim != 1:
-        return None
-    total = sum(mean[1:], start=mean[0]) if mean else pt.zeros((1,))
-    return Latent(rv, f, total, covariance, whitened=True)
+def _independent(rv, f, mean, sigma, *, whitened) -> Latent:
+    n = rv.shape[0] if rv.type.shape[0] is None else rv.type.shape[0]
+    scale = pt.broadcast_to(sigma, (n,))
+    covariance = None if whitened else pt.diag(scale**2)
+    root = pt.diag(scale) if whitened else None
+    return Latent(rv, f, mean, covariance, root, whitened, structured=False)
 
 
-def _is_standard_normal(rv: TensorVariable) -> bool:
-    if not isinstance(core_op(rv), NormalRV) or rv.ndim != 1:
-        return False
-    mu, sigma = (constant_value(p) for p in rv.owner.op.dist_params(rv.owner))
-    return mu is not None and sigma is not None and bool((mu == 0).all() and (sigma == 1).all())
+def _whitened(model: pm.Model, z: TensorVariable, clients: dict) -> Latent:
+    """F = mean + A z for a standard normal z, wherever the graph is still affine in z."""
+    chain = _chain_below(z, clients)
+    length = _affine_length(model, z, chain)
+    if length == 1:
+        return _independent(z, z, pt.zeros((1,)), pt.ones((1,)), whitened=True)
+    chain = chain[:length]
+    product = _matrix_product(chain)
+    f = chain[-1]
+    if product is not None:
+        matrix, terms = product
+        mean = sum(terms[1:], start=terms[0]) if terms else pt.zeros((1,))
+        # By name: the class moved between the two PyTensor versions.
+        if type(core_op(matrix)).__name__ == "Cholesky":
+            return Latent(z, f, mean, matrix.owner.inputs[0], None, whitened=True)
+        return Latent(z, f, mean, None, matrix, whitened=True)
+    return _by_columns(model, z, f)
 
 
-def _cholesky_product(rv, clients):
-    """(chol(K) @ z, K) if that is the only use of z, else (None, None)."""
-    variable = rv
-    while len(consumers := clients.get(variable, [])) == 1:
+def _chain_below(z: TensorVariable, clients: dict) -> list[TensorVariable]:
+    """Z and what is made of it, node by node, up to the first name, index or branch."""
+    chain = [z]
+    while len(consumers := clients.get(chain[-1], [])) == 1:
         node = consumers[0]
-        output = node.outputs[0]
-        if isinstance(core_op(output), Dot):
-            left, right = node.inputs
-            # By name: the class moved between the two PyTensor versions.
-            if right is variable and type(core_op(left)).__name__ == "Cholesky":
-                return output, left.owner.inputs[0]
+        if len(node.outputs) != 1 or isinstance(node.op, INDEXING):
             break
-        if skip_views_and_axes(output) is not skip_views_and_axes(variable):
+        chain.append(node.outputs[0])
+        if chain[-1].name is not None:
+            break  # the first name that the user (or the GP) gave is where f is complete
+    return chain
+
+
+def _affine_length(model, z, chain) -> int:
+    """How many nodes of the chain, from z on, lead to the last one that can be f.
+
+    That one is a vector of the size of z and an affine function of it, as seen from its
+    values at a few points.
+    """
+    shape = model.initial_point()[model.rvs_to_values[z].name].shape
+    first, second = np.random.default_rng(0).standard_normal((2, *shape))
+    values = _evaluate(model, z, chain, [first, second, first + second, 0.0 * first])
+    if values is None:
+        # There is no covariance at any point tried, of which the reader will complain.
+        prefixes = range(len(chain), 1, -1)
+        return next((k for k in prefixes if _matrix_product(chain[:k]) is not None), 1)
+    length = 1
+    for position, (a, b, both, zero) in enumerate(zip(*values, strict=True), start=1):
+        scale = np.max(np.abs(both), initial=1.0)
+        if not np.allclose(a + b, both + zero, rtol=1e-8, atol=1e-8 * scale):
             break
-        variable = output
-    return None, None
+        if both.shape == shape:
+            length = position
+    return length
+
+
+def _evaluate(model, z, outputs, arguments) -> list | None:
+    """Values of the outputs at several z, for some theta where they are finite."""
+    graphs = model.replace_rvs_by_values(outputs)
+    hyper = [model.rvs_to_values[rv] for rv in model.free_RVs if rv is not z]
+    for point in trial_points(model, hyper):
+        function = compile_graph(
+            [*hyper, model.rvs_to_values[z]], graphs, mode=INTERPRETED, on_unused_input="ignore"
+        )
+        try:
+            values = [function(*point, argument) for argument in arguments]
+        except np.linalg.LinAlgError:
+            continue
+        if all(np.isfinite(x).all() for row in values for x in row):
+            return values
+    return None
+
+
+def _matrix_product(chain) -> tuple[TensorVariable, list] | None:
+    """(A, [terms]) if the chain is A z plus terms, with nothing but axes between."""
+    matrix, terms = None, []
+    for variable, output in pairwise(chain):
+        if skip_views_and_axes(output) is skip_views_and_axes(variable):
+            continue
+        inputs = output.owner.inputs
+        if matrix is None and isinstance(core_op(output), Dot) and inputs[1] is variable:
+            matrix = inputs[0]
+            if matrix.ndim != 2 or depends_on(matrix, chain[0]):
+                return None
+        elif matrix is not None and scalar_op_name(output) == "Add" and output.ndim == 1:
+            terms += [term for term in inputs if term is not variable]
+        else:
+            return None
+    return None if matrix is None else (matrix, terms)
+
+
+def _by_columns(model, z, f) -> Latent:
+    """Mean and root of an affine f(z) from its values at zero and at the unit vectors."""
+    n = model.initial_point()[model.rvs_to_values[z].name].size
+    zero, unit = pt.zeros((n,)), pt.matrix("unit", shape=(n, n))
+    (mean,) = graph_replace([f], {z: zero}, strict=False)
+    columns = vectorize_graph(f, {z: unit})
+    (columns,) = graph_replace([columns], {unit: pt.eye(n)}, strict=False)
+    root = (columns - mean).T
+    values = _evaluate(model, z, [root], [np.zeros(n)])
+    A = np.eye(n) if values is None else values[0][0]
+    structured = bool((np.diag(np.diagonal(A)) != A).any())
+    return Latent(z, f, mean, None, root, whitened=True, structured=structured)

@@ -1,8 +1,8 @@
-"""A PyMC model understood as p(theta) N(f|m, K) p(y|f), with compiled functions."""
+"""A PyMC model understood as p(theta) N(f|m, K) p(y|f, theta), with compiled functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +13,11 @@ from pymc.initial_point import make_initial_point_fn
 from pymc.pytensorf import compile as compile_graph
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_pseudomarginal.model.graph import depends_on
+from pymc_pseudomarginal.model.graph import depends_on, distribution_name
 from pymc_pseudomarginal.model.latent import Latent
-from pymc_pseudomarginal.model.likelihood import ProbitObservation
-from pymc_pseudomarginal.numerics import DensePrior, NotPositiveDefinite
+from pymc_pseudomarginal.model.likelihood import Observation
+from pymc_pseudomarginal.model.missing import MissingResponses
+from pymc_pseudomarginal.numerics import DensePrior, NotPositiveDefinite, RootedPrior
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 
 
@@ -31,17 +32,20 @@ class LatentGaussianModel:
     ----------
     model : pymc.Model
     hyperparameters : tuple of TensorVariable
-        The free variables but the latent.
+        The free variables but the latent and the missing responses.
     latent : Latent
         f, its mean and its covariance.
-    observation : ProbitObservation
+    observation : Observation
         What is observed of f.
+    missing : MissingResponses
+        What PyMC imputes for masked data.
     """
 
     model: pm.Model
     hyperparameters: tuple[TensorVariable, ...]
     latent: Latent
-    observation: ProbitObservation
+    observation: Observation
+    missing: MissingResponses
 
     @cached_property
     def hyper_values(self) -> list[TensorVariable]:
@@ -80,8 +84,10 @@ class LatentGaussianModel:
 
     @cached_property
     def _moments(self):
-        mean = pt.broadcast_to(self.latent.mean, (self.latent.covariance.shape[0],))
-        return self._compile(self.model.replace_rvs_by_values([mean, self.latent.covariance]))
+        latent = self.latent
+        matrix = latent.covariance if latent.root is None else latent.root
+        mean = pt.broadcast_to(latent.mean, (matrix.shape[0],))
+        return self._compile(self.model.replace_rvs_by_values([mean, matrix]))
 
     @cached_property
     def _log_prior(self):
@@ -123,15 +129,29 @@ class LatentGaussianModel:
         NotPositiveDefinite
             If the mean or the covariance is not finite at theta.
         """
-        mean, covariance = self._moments(*self.hyper_point(theta).values())
+        mean, matrix = self._moments(*self.hyper_point(theta).values())
+        mean = np.array(mean, dtype=float)  # PyTensor may give a broadcast view
         # One pass over n² numbers; an infinite or NaN entry makes the sum so too.
-        if not np.isfinite(covariance.sum()) or not np.isfinite(mean.sum()):
+        if not np.isfinite(matrix.sum()) or not np.isfinite(mean.sum()):
             raise NotPositiveDefinite("The mean or the covariance of the latent is not finite.")
-        return DensePrior(mean, covariance)
+        return DensePrior(mean, matrix) if self.latent.root is None else RootedPrior(mean, matrix)
 
-    def likelihood(self) -> Likelihood:
-        """p(y|f) for the data that the model holds now."""
-        return self.observation.likelihood(self.size)
+    def bind_data(self) -> Callable[[np.ndarray], Likelihood]:
+        """Theta -> p(y|f, theta), for the data that the model holds now.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the data do not fit the model or p(y|f, theta) does not factorise over f.
+        """
+        at_values = self.observation.bind()
+        return lambda theta: at_values(list(self.hyper_point(theta).values()))
+
+    def draw_missing(
+        self, rng: np.random.Generator, theta: np.ndarray, f: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Missing responses drawn from p(y|f, theta), by the names of their value variables."""
+        return self.missing.draw(rng, list(self.hyper_point(theta).values()), f)
 
     def f(self, point: Mapping[str, np.ndarray], prior: DensePrior) -> np.ndarray:
         """The latent f at a point of the model, shape (n,), a copy."""
@@ -194,9 +214,10 @@ class LatentGaussianModel:
         inputs = ", ".join(
             rv.name
             for rv in self.hyperparameters
-            if depends_on(self.latent.covariance, rv) or depends_on(self.latent.mean, rv)
+            if any(depends_on(graph, rv) for graph in self.latent.moments)
         )
         given = f"; {inputs}" if inputs else ""
+        missing = ", ".join(rv.name for rv in self.missing.rvs)
         return "\n".join(
             [
                 "LatentGaussianModel",
@@ -204,11 +225,12 @@ class LatentGaussianModel:
                 f"  f           {self.latent.name} ({self.size},){stored}",
                 f"  prior       f ~ Normal(m, K{given}), K dense",
                 f"  likelihood  {self.observation}",
+                *([f"  missing     {missing}, drawn given f"] if missing else []),
             ]
         )
 
     def _describe(self, rv):
-        kind = type(rv.owner.op).__name__.removesuffix("RV")
+        kind = distribution_name(rv)
         transform = self.model.rvs_to_transforms[rv]
         scale = f" [{transform.name}]" if transform is not None else ""
         shape = self.shapes[self.model.rvs_to_values[rv].name]

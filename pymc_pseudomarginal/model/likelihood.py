@@ -1,175 +1,265 @@
-"""Recognising the likelihood p(y|f) of a model."""
+"""The likelihood p(y|f, theta) of a model: checked for factorisation, and compiled."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.pytensorf import compile as compile_graph
-from pytensor.compile.ops import ViewOp
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import graph_replace
-from pytensor.tensor.random.basic import BernoulliRV
+from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.variable import TensorVariable
+from scipy.sparse import csr_array
 
+from pymc_pseudomarginal.model.closed_forms import ClosedForm, find_closed_form
+from pymc_pseudomarginal.model.dependence import NO_LATENT, find_owners
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
-from pymc_pseudomarginal.model.graph import (
-    INTERPRETED,
-    constant_value,
-    core_op,
-    depends_on,
-    scalar_op_name,
-    skip_views,
-)
+from pymc_pseudomarginal.model.factors import Factor, concatenate, read_factors
+from pymc_pseudomarginal.model.graph import INTERPRETED, depends_on
+from pymc_pseudomarginal.model.graph_likelihood import GraphFunctions, GraphLikelihood
 from pymc_pseudomarginal.model.latent import Latent
-from pymc_pseudomarginal.numerics.likelihoods import Likelihood, ProbitLikelihood
+from pymc_pseudomarginal.model.points import trial_points
+from pymc_pseudomarginal.numerics.likelihoods import Likelihood, LinearPredictorLikelihood
 
-# pm.math.invprobit takes the square root of two in single precision.
-_SINGLE_PRECISION = 1e-6
+LikelihoodFunction = Callable[[Sequence[np.ndarray]], Likelihood]
+"""Values of the value variables of theta -> p(y|f, theta)."""
 
 
-@dataclass(frozen=True)
-class ProbitObservation:
-    """y ~ Bernoulli(Phi(f)), one label per element of f.
+def find_likelihood(
+    model: pm.Model, latent: Latent, hyperparameters: Sequence[TensorVariable]
+) -> Observation:
+    """Everything observed of f; `Observation.bind` checks whether it factorises."""
+    size = model.initial_point()[model.rvs_to_values[latent.free_rv].name].size
+    f = pt.vector("f", shape=(size,))
+    parameters = [model.rvs_to_values[rv] for rv in hyperparameters]
+    return Observation(model, latent, f, read_factors(model, latent, f), parameters)
+
+
+@dataclass(frozen=True, repr=False)
+class Observation:
+    """What is observed of f.
 
     Attributes
     ----------
-    rv : TensorVariable
-        The observed variable.
-    value : TensorVariable
-        Its data, as PyMC holds them.
+    model : pymc.Model
+    latent : Latent
+    f : TensorVariable, shape (n,)
+        The input that stands for f in the graphs of the factors.
+    factors : tuple of Factor
+    parameters : list of TensorVariable
+        The value variables of theta.
     """
 
-    rv: TensorVariable
-    value: TensorVariable
+    model: pm.Model
+    latent: Latent
+    f: TensorVariable
+    factors: tuple[Factor, ...]
+    parameters: list[TensorVariable]
+
+    @property
+    def size(self) -> int:
+        """n, the number of latent values."""
+        return self.f.type.shape[0]
+
+    @cached_property
+    def functions(self) -> GraphFunctions:
+        """The graph of the likelihood, compiled at first use."""
+        elements = [element for factor in self.factors for element in factor.elements]
+        return GraphFunctions(self.parameters, self.f, concatenate(elements))
+
+    @cached_property
+    def closed_form(self) -> ClosedForm | None:
+        """The closed form of the only factor, its graphs in terms of value variables."""
+        if len(self.factors) != 1:
+            return None
+        found = find_closed_form(self.factors[0], self.f)
+        if found is None:
+            return None
+        eta, *parameters = self.model.replace_rvs_by_values([found.eta, *found.parameters])
+        return ClosedForm(found.name, eta, tuple(parameters), found.build)
+
+    @cached_property
+    def _predictor(self):
+        """(*theta, f of shape (B, n)) -> eta of shape (B, m), and the family's parameters."""
+        form = self.closed_form
+        batch = pt.matrix("f_batch", shape=(None, self.size))
+        outputs = [vectorize_graph(form.eta, {self.f: batch}), *form.parameters]
+        function = compile_graph([*self.parameters, batch], outputs, on_unused_input="ignore")
+        function.trust_input = True
+        return function
+
+    def bind(self) -> LikelihoodFunction:
+        """Theta -> p(y|f, theta), for the data that the model holds now.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the data do not fit the model, or p(y|f) couples elements of f.
+        """
+        sizes, point = self._check_shapes()
+        return self._bind_closed_form(point) or self._bind_graph(sizes, point)
+
+    def _check_shapes(self) -> tuple[list[int], list[np.ndarray]]:
+        """Sizes of the factors, and the values of theta at which the model was tried."""
+        graphs = [concatenate(list(factor.elements)) for factor in self.factors]
+        shapes = [_shape(factor) for factor in self.factors]
+        function = compile_graph(
+            [*self.parameters, self.f], graphs, mode=INTERPRETED, on_unused_input="ignore"
+        )
+        f = np.random.default_rng(0).standard_normal(self.size)
+        for point in trial_points(self.model, self.parameters):
+            try:
+                values = function(*point, f)
+            except ValueError as error:
+                raise UnsupportedModelError(
+                    f"log p(y|{self.latent.name}) cannot be evaluated: the latent has shape "
+                    f"({self.size},) and the data {self._describe_shapes(shapes)}. Give one "
+                    f"observation for each element, or index the latent. "
+                    f"(PyTensor says: {str(error).splitlines()[0]})"
+                ) from error
+            if all(np.isfinite(value).all() for value in values):
+                break
+        for factor, shape, value in zip(self.factors, shapes, values, strict=True):
+            if shape is not None and factor.rv.owner.op.ndim_supp == 0 and shape != value.shape:
+                self._check_size(factor, shape, value)
+        return [value.size for value in values], point
+
+    def _check_size(self, factor, shape, value):
+        if int(np.prod(shape)) != value.size:
+            raise UnsupportedModelError(
+                f"{factor.name!r} has data of shape {shape} for a distribution with "
+                f"{value.size} elements (the latent {self.latent.name!r} has {self.size}). Give "
+                "one observation for each element, or index the latent."
+            )
+
+    def _describe_shapes(self, shapes):
+        return ", ".join(
+            f"{factor.name} {shape}"
+            for factor, shape in zip(self.factors, shapes, strict=True)
+            if shape is not None
+        )
+
+    def _bind_closed_form(self, point) -> LikelihoodFunction | None:
+        form = self.closed_form
+        if form is None:
+            return None
+        y = _data(self.factors[0])
+        rng = np.random.default_rng(0)
+        index, coupled = find_owners(lambda f: self._predictor(*point, f)[0], self.size, rng)
+        if coupled.any() or (index == NO_LATENT).any() or len(np.unique(index)) < len(index):
+            return None
+        tries = np.stack([np.zeros(self.size), np.ones(self.size), rng.standard_normal(self.size)])
+        offset, one, at_random = self._predictor(*point, tries)[0]
+        slope = one - offset
+        if y.shape != index.shape or not np.allclose(
+            offset + slope * tries[2, index], at_random, rtol=1e-9, atol=1e-9
+        ):
+            return None
+        return _ClosedFormLikelihood(self, y, index)
+
+    def _bind_graph(self, sizes, point) -> LikelihoodFunction:
+        functions = self.functions
+        rng = np.random.default_rng(0)
+        owners, coupled = find_owners(lambda f: functions.log_elements(*point, f), self.size, rng)
+        ends = np.cumsum(sizes)
+        for factor, part in zip(self.factors, np.split(coupled, ends[:-1]), strict=True):
+            if part.any() and not self._has_diagonal_hessian(factor, point, rng):
+                raise UnsupportedModelError(
+                    f"The likelihood of {factor.name!r} ({factor.kind}) couples elements of the "
+                    f"latent {self.latent.name!r}: p(y|f) must be a product of terms with one "
+                    "element of f each. Put the coupling into the covariance of the latent instead."
+                )
+        collect = None
+        if not coupled.any():
+            # A term without f is a constant; it may as well be counted with the first.
+            rows = np.where(owners == NO_LATENT, 0, owners)
+            columns = np.arange(len(owners))
+            collect = csr_array(
+                (np.ones(len(owners)), (rows, columns)), shape=(self.size, len(owners))
+            )
+        return lambda theta: GraphLikelihood(functions, theta, collect, self.names)
+
+    def _has_diagonal_hessian(self, factor, point, rng) -> bool:
+        """Whether a factor that comes as one sum is a sum over the elements of f."""
+        v = pt.vector("v", shape=(self.size,))
+        gradient = pt.grad(concatenate(list(factor.elements)).sum(), self.f)
+        diagonal = pt.grad(gradient.sum(), self.f, disconnected_inputs="ignore")
+        product = pt.grad((gradient * v).sum(), self.f, disconnected_inputs="ignore")
+        function = compile_graph(
+            [*self.parameters, self.f, v],
+            [diagonal, product],
+            mode=INTERPRETED,
+            on_unused_input="ignore",
+        )
+        f0, v0 = rng.standard_normal((2, self.size))
+        h, hv = function(*point, f0, v0)
+        return bool(np.allclose(hv, h * v0, rtol=1e-6, atol=1e-8))
+
+    @property
+    def names(self) -> str:
+        """The observed variables and potentials, for messages."""
+        return ", ".join(repr(factor.name) for factor in self.factors)
 
     def __str__(self):
-        return f"{self.rv.name} ~ Bernoulli(Phi(f)), in its stable form"
+        """Every factor with its distribution and the hyper-parameters in it."""
+        values = self.model.values_to_rvs
+        described = []
+        for factor in self.factors:
+            inside = [
+                values[v].name
+                for v in self.parameters
+                if any(depends_on(element, v) for element in factor.elements)
+            ]
+            given = ", ".join([self.latent.name, *inside])
+            described.append(f"{factor.name} | {given} ~ {factor.kind}")
+        form = self.closed_form
+        return "; ".join(described) + (f" ({form.name})" if form is not None else "")
 
-    def likelihood(self, size: int) -> Likelihood:
-        """The likelihood of the data as they are now, checked against n = `size`."""
-        y = _checked_data(self.rv, self.value, size)
+
+class _ClosedFormLikelihood:
+    """Theta -> a closed-form likelihood of eta = slope f[index] + offset."""
+
+    def __init__(self, observation: Observation, y: np.ndarray, index: np.ndarray):
+        self.observation = observation
+        self.y = y
+        self.index = index
+        form = observation.closed_form
+        self._fixed = not any(
+            depends_on(graph, v)
+            for graph in (form.eta, *form.parameters)
+            for v in observation.parameters
+        )
+        self._base = None if form.parameters else self._build()
+        self._ends = np.stack([np.zeros(observation.size), np.ones(observation.size)])
+        self._known: Likelihood | None = None
+
+    def _build(self, *parameters):
         try:
-            return ProbitLikelihood.from_labels(y)
+            return self.observation.closed_form.build(self.y, *parameters)
         except ValueError as error:
-            raise UnsupportedModelError(f"{self.rv.name!r}: {error}") from None
+            name = self.observation.factors[0].name
+            raise UnsupportedModelError(f"{name!r}: {error}") from None
+
+    def __call__(self, theta: Sequence[np.ndarray]) -> Likelihood:
+        if self._known is not None:
+            return self._known
+        (offset, one), *parameters = self.observation._predictor(*theta, self._ends)
+        base = self._base or self._build(*parameters)
+        slope, size = one - offset, self.observation.size
+        plain = np.array_equal(self.index, np.arange(size))
+        if not (plain and np.all(slope == 1.0) and np.all(offset == 0.0)):
+            base = LinearPredictorLikelihood(base, size, self.index, slope, offset)
+        if self._fixed:
+            self._known = base
+        return base
 
 
-def find_likelihood(model: pm.Model, latent: Latent) -> ProbitObservation:
-    """The observed variable that hangs on f, recognised as a probit likelihood.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If nothing observed depends on f, or not in a form that is supported.
-    """
-    name = latent.name
-    for potential in model.potentials:
-        if depends_on(potential, latent.free_rv):
-            raise UnsupportedModelError(
-                f"The potential {potential.name!r} depends on the latent {name!r}; only observed "
-                "variables may. Write that factor as an observed variable."
-            )
-    below = [rv for rv in model.observed_RVs if depends_on(rv, latent.free_rv)]
-    if not below:
-        observed = ", ".join(rv.name for rv in model.observed_RVs) or "none"
-        raise UnsupportedModelError(
-            f"No observed variable depends on the latent {name!r} (observed: {observed}). "
-            f"Connect one to it, e.g. pm.Bernoulli('y', p=pm.math.invprobit({name}), observed=y)."
-        )
-    if len(below) > 1:
-        names = ", ".join(rv.name for rv in below)
-        raise UnsupportedModelError(
-            f"{len(below)} observed variables depend on the latent {name!r} ({names}); one is "
-            "supported. Concatenate them into one."
-        )
-    (rv,) = below
-    value = model.rvs_to_values[rv]
-    if isinstance(core_op(rv), BernoulliRV):
-        stored = model.initial_point()[model.rvs_to_values[latent.free_rv].name]
-        _checked_data(rv, value, stored.size)
-    if not _is_probit(rv, latent.f):
-        _refuse(model, latent, rv)
-    return ProbitObservation(rv, value)
+def _data(factor: Factor) -> np.ndarray:
+    return np.asarray(factor.value.eval(mode=INTERPRETED))
 
 
-def _checked_data(rv: TensorVariable, value: TensorVariable, size: int) -> np.ndarray:
-    y = np.asarray(value.eval(mode=INTERPRETED))
-    if y.shape != (size,):
-        raise UnsupportedModelError(
-            f"{rv.name!r} has shape {y.shape} but the latent has shape ({size},). "
-            "Give one observation for each element of the latent."
-        )
-    return y
-
-
-def _is_probit(rv: TensorVariable, f: TensorVariable) -> bool:
-    """Whether rv is Bernoulli with p = erfc(-f / sqrt 2) / 2."""
-    if not isinstance(core_op(rv), BernoulliRV):
-        return False
-    p = skip_views(rv.owner.op.dist_params(rv.owner)[0])
-    if scalar_op_name(p) != "Mul" or len(p.owner.inputs) != 2:
-        return False
-    half, erfc = sorted(p.owner.inputs, key=lambda v: constant_value(v) is None)
-    erfc = skip_views(erfc)
-    if constant_value(half) != 0.5 or scalar_op_name(erfc) != "Erfc":
-        return False
-    factor = _multiple_of(erfc.owner.inputs[0], f)
-    return factor is not None and abs(-np.sqrt(2.0) * factor - 1.0) < _SINGLE_PRECISION
-
-
-def _multiple_of(variable: Variable, f: TensorVariable) -> float | None:
-    """C if `variable` is c f, written with negation and constant factors; else None."""
-    if variable is f:
-        return 1.0
-    if isinstance(core_op(variable), ViewOp):
-        return _multiple_of(variable.owner.inputs[0], f)
-    operation = scalar_op_name(variable)
-    if operation == "Neg":
-        inner = _multiple_of(variable.owner.inputs[0], f)
-        return None if inner is None else -inner
-    if operation not in ("Mul", "TrueDiv") or len(variable.owner.inputs) != 2:
-        return None
-    first, second = variable.owner.inputs
-    if operation == "Mul" and constant_value(first) is not None:
-        first, second = second, first
-    inner, constant = _multiple_of(first, f), constant_value(second)
-    if inner is None or constant is None or constant.size != 1:
-        return None
-    return inner * constant.item() if operation == "Mul" else inner / constant.item()
-
-
-def _refuse(model, latent, rv):
-    kind = type(rv.owner.op).__name__.removesuffix("RV")
-    if not _factorises(model, latent, rv):
-        raise UnsupportedModelError(
-            f"The likelihood of {rv.name!r} ({kind}) couples elements of the latent "
-            f"{latent.name!r}: p(y|f) must be a product of terms with one element of f each. "
-            "Put the coupling into the covariance of the latent instead."
-        )
-    raise UnsupportedModelError(
-        f"The likelihood of {rv.name!r} ({kind}) is not supported; found no "
-        f"pm.Bernoulli(p=pm.math.invprobit({latent.name})). Write it in that form: 0/1 labels "
-        "and nothing between the latent and invprobit."
-    )
-
-
-def _factorises(model: pm.Model, latent: Latent, rv: TensorVariable) -> bool:
-    """Whether the Hessian of log p(y|f) in f is diagonal, at a random f."""
-    point = model.initial_point()
-    size = point[model.rvs_to_values[latent.free_rv].name].size
-    f, v = pt.vector("f", shape=(size,)), pt.vector("v", shape=(size,))
-    (replaced,) = graph_replace([rv], {latent.f: f}, strict=False)
-    elements = pm.logp(replaced, model.rvs_to_values[rv])
-    (elements,) = model.replace_rvs_by_values([elements])
-    gradient = pt.grad(elements.sum(), f)
-    diagonal = pt.grad(gradient.sum(), f, disconnected_inputs="ignore")
-    product = pt.grad((gradient * v).sum(), f, disconnected_inputs="ignore")
-    values = [model.rvs_to_values[free] for free in model.free_RVs]
-    function = compile_graph([*values, f, v], [diagonal, product], on_unused_input="ignore")
-    rng = np.random.default_rng(0)
-    f0, v0 = rng.standard_normal((2, size))
-    h, hv = function(*(point[value.name] for value in values), f0, v0)
-    return bool(np.allclose(hv, h * v0, rtol=1e-6, atol=1e-8))
+def _shape(factor: Factor) -> tuple[int, ...] | None:
+    return None if factor.value is None else _data(factor).shape

@@ -7,10 +7,17 @@ import pymc as pm
 
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.model.graph import depends_on, inputs_with_nan
-from pymc_pseudomarginal.model.latent import find_latent
+from pymc_pseudomarginal.model.latent import Latent, latent_candidates
 from pymc_pseudomarginal.model.latent_gaussian_model import LatentGaussianModel
 from pymc_pseudomarginal.model.likelihood import find_likelihood
+from pymc_pseudomarginal.model.missing import find_missing, missing_responses
 from pymc_pseudomarginal.numerics import NumericalFailure
+
+_EXPECTED = (
+    "Expected one of: pm.gp.Latent(...).prior('f', X=X); pm.MvNormal('f', ...); "
+    "f = mu + A @ z with z = pm.Normal('z', 0, 1, shape=n) and a square matrix A; "
+    "independent effects pm.Normal('f', ..., shape=n); each of one dimension."
+)
 
 
 def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
@@ -46,36 +53,77 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
       theta       ls ~ Gamma [log]
       f           f (6,), stored whitened as f_rotated_
       prior       f ~ Normal(m, K; ls), K dense
-      likelihood  y ~ Bernoulli(Phi(f)), in its stable form
+      likelihood  y | f ~ Bernoulli (probit)
     """
     model = pm.modelcontext(model)
     _refuse_discrete(model)
-    latent = find_latent(model)
-    hyperparameters = tuple(rv for rv in model.free_RVs if rv is not latent.free_rv)
+    latent = _find_latent(model)
+    missing = missing_responses(model)
+    hyperparameters = tuple(
+        rv for rv in model.free_RVs if rv is not latent.free_rv and rv not in missing
+    )
     for rv in hyperparameters:
         if depends_on(rv, latent.free_rv):
             raise UnsupportedModelError(
                 f"The free variable {rv.name!r} depends on the latent {latent.name!r}. Only "
                 "observed variables may hang on it: integrate it out or observe it."
             )
-    observation = find_likelihood(model, latent)
-    result = LatentGaussianModel(model, hyperparameters, latent, observation)
+    result = LatentGaussianModel(
+        model,
+        hyperparameters,
+        latent,
+        find_likelihood(model, latent, hyperparameters),
+        find_missing(model, latent, hyperparameters),
+    )
     _check_start(result)
     return result
 
 
+def _find_latent(model: pm.Model) -> Latent:
+    """The one latent Gaussian of the model.
+
+    Correlated vectors come before independent ones, and among several the one over
+    whose elements the likelihood factorises: coefficients of a linear predictor do not.
+    """
+    candidates = latent_candidates(model)
+    latents = [c for c in candidates if c.structured] or candidates
+    if len(latents) > 1:
+        latents = [c for c in latents if _factorises(model, c)] or latents
+    if not latents:
+        free = ", ".join(rv.name for rv in model.free_RVs) or "none"
+        raise UnsupportedModelError(
+            f"No latent Gaussian variable was found among the free variables ({free}). {_EXPECTED}"
+        )
+    if len(latents) > 1:
+        names = " and ".join(repr(latent.name) for latent in latents)
+        raise UnsupportedModelError(
+            f"The model has {len(latents)} latent Gaussian variables, {names}; exactly one is "
+            "supported. Where they are added up, add the Gaussian processes instead "
+            "(gp = gp1 + gp2), so that their sum has one prior."
+        )
+    (latent,) = latents
+    transform = model.rvs_to_transforms[latent.free_rv]
+    if transform is not None:
+        raise UnsupportedModelError(
+            f"The latent {latent.name!r} has the transform {transform.name!r}, with which it is no "
+            "longer Gaussian. Remove the transform."
+        )
+    return latent
+
+
+def _factorises(model: pm.Model, latent: Latent) -> bool:
+    others = [rv for rv in model.free_RVs if rv is not latent.free_rv]
+    try:
+        find_likelihood(model, latent, others).bind()
+    except UnsupportedModelError:
+        return False
+    return True
+
+
 def _refuse_discrete(model: pm.Model) -> None:
-    imputed = {
-        f"{rv.name}_unobserved": rv.name for rv in (*model.observed_RVs, *model.deterministics)
-    }
+    missing = missing_responses(model)
     for rv in model.free_RVs:
-        if rv.name in imputed:
-            raise UnsupportedModelError(
-                f"{imputed[rv.name]!r} has missing values (NaN or masked), for which PyMC made "
-                f"the free variable {rv.name!r}. Drop those observations and the rows of X that "
-                "belong to them."
-            )
-        if rv.dtype.startswith(("int", "uint", "bool")):
+        if rv.dtype.startswith(("int", "uint", "bool")) and rv not in missing:
             raise UnsupportedModelError(
                 f"The free variable {rv.name!r} is discrete; hyper-parameters must be continuous. "
                 "Marginalise it or fix it to a value."
@@ -85,13 +133,12 @@ def _refuse_discrete(model: pm.Model) -> None:
 def _check_start(model: LatentGaussianModel) -> None:
     """Evaluate everything once at the initial point, so that bad data show up now."""
     name = model.latent.name
-    bad = [*inputs_with_nan(model.latent.covariance), *inputs_with_nan(model.latent.mean)]
+    bad = [problem for graph in model.latent.moments for problem in inputs_with_nan(graph)]
     if bad:
         raise UnsupportedModelError(
             f"The prior of {name!r} is built from data with NaN or infinite values: "
             f"{', '.join(dict.fromkeys(bad))}. Drop or impute them first."
         )
-    likelihood = model.likelihood()
     theta = model.theta(model.initial_point)
     at = {n: np.round(v, 4).tolist() for n, v in model.hyper_point(theta).items()}
     if not np.isfinite(model.log_prior(theta)):
@@ -107,7 +154,7 @@ def _check_start(model: LatentGaussianModel) -> None:
                 f"({model.size}, {model.size})."
             )
         _check_symmetry(name, prior.covariance)
-        _ = prior.cholesky
+        prior.factorise()
         f = model.f(model.initial_point, prior)
     except NumericalFailure as failure:
         raise UnsupportedModelError(
@@ -115,8 +162,11 @@ def _check_start(model: LatentGaussianModel) -> None:
             f"{at}: {failure} Add jitter to its diagonal (pm.gp.cov.WhiteNoise, or jitter= in "
             "gp.prior), or give other initial values."
         ) from failure
-    if not np.isfinite(likelihood.log_density(f)):
-        raise UnsupportedModelError(f"log p(y|{name}) is not finite at the initial point {at}.")
+    if not np.isfinite(model.bind_data()(theta).log_density(f)):
+        raise UnsupportedModelError(
+            f"log p({model.observation.names}|{name}) is not finite at the initial point {at}: "
+            "are all data inside the support of their distribution?"
+        )
 
 
 def _check_symmetry(name: str, covariance: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from pymc_pseudomarginal.numerics.errors import (
 from pymc_pseudomarginal.numerics.gradients import ep_gradient, laplace_gradient
 from pymc_pseudomarginal.numerics.importance import ImportanceSet, importance_set
 from pymc_pseudomarginal.numerics.laplace import laplace
-from pymc_pseudomarginal.numerics.prior import DensePrior
+from pymc_pseudomarginal.numerics.prior import DensePrior, RootedPrior
 
 APPROXIMATIONS = {"laplace": laplace, "ep": expectation_propagation}
 """The Gaussian approximations by the names that users give."""
@@ -23,6 +23,7 @@ __all__ = [
     "NoFiniteApproximation",
     "NotPositiveDefinite",
     "NumericalFailure",
+    "RootedPrior",
     "ep_gradient",
     "expectation_propagation",
     "importance_set",

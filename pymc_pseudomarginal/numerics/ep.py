@@ -74,9 +74,14 @@ def _run(prior, likelihood, start, tolerance, max_iterations):
         cavity_mean = (mean / variance - nu) / cavity_precision
         tilted = likelihood.tilted_moments(cavity_mean, 1.0 / cavity_precision)
 
+        # A site that wants a negative precision gets none, but still matches the mean.
+        W_new = np.maximum(1.0 / tilted.variance - cavity_precision, 0.0)
+        precision_new = cavity_precision + W_new
+        nu_new = tilted.mean * precision_new - cavity_mean * cavity_precision
+
         mismatch = max(
             np.max(np.abs(tilted.mean - mean) / np.sqrt(variance)),
-            np.max(np.abs(tilted.variance / variance - 1.0)),
+            np.max(np.abs(1.0 / (precision_new * variance) - 1.0)),
         )
         if not np.isfinite(mismatch):
             raise NoFiniteApproximation(f"The moments of EP's sweep {iteration} are not finite.")
@@ -86,8 +91,6 @@ def _run(prior, likelihood, start, tolerance, max_iterations):
         if mismatch > previous_mismatch:
             damping = max(0.5 * damping, _SMALLEST_DAMPING)
         previous_mismatch = mismatch
-        W_new = np.maximum(1.0 / tilted.variance - cavity_precision, 0.0)
-        nu_new = tilted.mean / tilted.variance - cavity_mean * cavity_precision
         W = W + damping * (W_new - W)
         nu = nu + damping * (nu_new - nu)
 

@@ -65,6 +65,10 @@ class DensePrior:
         self.cubic_operations += 1
         return _cholesky(self.covariance.copy(order="F"), "The prior covariance")
 
+    def factorise(self) -> None:
+        """Compute the square root of K now; raises NotPositiveDefinite where there is none."""
+        _ = self.cholesky
+
     def multiply(self, v: np.ndarray) -> np.ndarray:
         """K v for v of shape (n,)."""
         return blas.dsymv(1.0, self.covariance, v, lower=1)
@@ -85,6 +89,51 @@ class DensePrior:
     def condition(self, precision: np.ndarray) -> DenseFactor:
         """The Gaussian N(m, K) times sites exp(-W f²/2), in factorised form."""
         return DenseFactor(self, precision)
+
+
+class RootedPrior(DensePrior):
+    """f = m + A z with z standard normal, A any square matrix of full rank, K = A Aᵀ.
+
+    For latents that a model writes through a root of its own: z is then what the
+    model stores, and A takes the place of the Cholesky factor in every method.
+
+    Parameters
+    ----------
+    mean : array, shape (n,)
+    root : array, shape (n, n)
+        A. Not modified.
+    """
+
+    def __init__(self, mean: np.ndarray, root: np.ndarray):
+        super().__init__(mean, root @ root.T)
+        self.root = root
+
+    @cached_property
+    def _lu(self):
+        self.cubic_operations += 1
+        lu, pivots, info = lapack.dgetrf(self.root)
+        diagonal = np.abs(np.diagonal(lu))
+        if info != 0 or not diagonal.min() > np.finfo(float).eps * diagonal.max():
+            raise NotPositiveDefinite("The root of the prior covariance is singular.")
+        return lu, pivots
+
+    def factorise(self):
+        """Compute the triangular factors of A now."""
+        _ = self._lu
+
+    def colour(self, z):
+        """A z for every row: shape (N, n) to (N, n), or (n,) to (n,)."""
+        return z @ self.root.T
+
+    def colour_transposed(self, v):
+        """Aᵀ v for every row: shape (N, n) to (N, n), or (n,) to (n,)."""
+        return v @ self.root
+
+    def whiten(self, f):
+        """A^-1 (f - m), shape (n,)."""
+        lu, pivots = self._lu
+        z, _ = lapack.dgetrs(lu, pivots, f - self.mean)
+        return z
 
 
 class DenseFactor:

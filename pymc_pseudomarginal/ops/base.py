@@ -34,7 +34,7 @@ class MarginalOp(Op):
             raise NoFiniteApproximation("The mean is not finite.")
         prior = DensePrior(mean, covariance)
         # B may be positive definite where K is not; the approximation would not notice.
-        _ = prior.cholesky
+        prior.factorise()
         tolerance = _TOLERANCES[self.approximation]
         return approximate(prior, likelihood, tolerance=tolerance), likelihood
 

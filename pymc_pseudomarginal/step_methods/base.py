@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pymc as pm
@@ -29,23 +29,22 @@ class LatentGaussianStep(ChainStep):
     def __init__(self, model: pm.Model | None, rng=None):
         self.latent_model = read_model(model)
         self._blas = ThreadpoolController()
-        self._likelihood: Likelihood | None = None
+        self._likelihood_at: Callable[[np.ndarray], Likelihood] | None = None
         self._under_way = False
         self.rng = np.random.default_rng(rng)
 
-    @property
-    def likelihood(self) -> Likelihood:
-        """p(y|f), read from the model's data when a chain starts."""
-        if self._likelihood is None:
-            self._likelihood = self.latent_model.likelihood()
-        return self._likelihood
+    def _likelihood(self, theta: np.ndarray) -> Likelihood:
+        """p(y|f, theta), for the data that the model held when the chain started."""
+        if self._likelihood_at is None:
+            self._likelihood_at = self.latent_model.bind_data()
+        return self._likelihood_at(theta)
 
     def _one_blas_thread(self):
         return self._blas.limit(limits=1, user_api="blas")
 
     def start_chain(self) -> None:
         """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
-        self._likelihood = None
+        self._likelihood_at = None
         self._under_way = False
 
     def step(self, point):

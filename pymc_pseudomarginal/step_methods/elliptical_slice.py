@@ -70,7 +70,7 @@ class EllipticalSlice(LatentGaussianStep):
                     f"EllipticalSlice moves the latent {latent.name!r}, not {variable.name!r}. "
                     "Give that variable to another step method."
                 )
-        self.vars = [self.latent_model.latent_value]
+        self.vars = [self.latent_model.latent_value, *self.latent_model.missing.values]
         self._prior: DensePrior | None = None
         self._theta: np.ndarray | None = None
 
@@ -86,9 +86,10 @@ class EllipticalSlice(LatentGaussianStep):
             self._prior, self._theta = model.prior(theta), theta
         prior = self._prior
         f, info = elliptical_slice(
-            self.rng, model.f(point, prior), prior, self.likelihood, moves=self.moves
+            self.rng, model.f(point, prior), prior, self._likelihood(theta), moves=self.moves
         )
         updates = {model.latent_value.name: model.stored_latent(f, prior)}
+        updates |= model.draw_missing(self.rng, theta, f)
         return updates, {"slice_evaluations": info.evaluations}
 
     def _idle_statistics(self):

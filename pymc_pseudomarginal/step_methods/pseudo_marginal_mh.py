@@ -9,8 +9,6 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
-from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_pseudomarginal.arguments import (
     check_approximation,
@@ -19,8 +17,14 @@ from pymc_pseudomarginal.arguments import (
 )
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, ImportanceSet, NumericalFailure
 from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
+from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
+    STATISTICS,
+    ProgressOfPseudoMarginal,
+    idle_statistics,
+    statistics,
+)
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo, elliptical_slice
+from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
 from pymc_pseudomarginal.transitions.pseudo_marginal import (
     Conditional,
@@ -30,6 +34,9 @@ from pymc_pseudomarginal.transitions.pseudo_marginal import (
 )
 
 _log = logging.getLogger(__name__)
+
+# More hyper-parameters than a random walk explores in reasonable time.
+_MANY = 20
 
 
 @dataclass_state
@@ -48,7 +55,7 @@ class PseudoMarginalMHState(StepMethodState):
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalMH(LatentGaussianStep):
+class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
     """Pseudo-marginal Metropolis-Hastings for latent Gaussian models, exact for theta and f.
 
     The hyper-parameters theta are moved with the latent f integrated out by importance
@@ -107,17 +114,7 @@ class PseudoMarginalMH(LatentGaussianStep):
     """
 
     name = "pseudo_marginal_mh"
-    stats_dtypes_shapes = {
-        "pm_accepted": (bool, []),
-        "pm_acceptance": (np.float64, []),
-        "pm_log_estimate": (np.float64, []),
-        "pm_log_approximation": (np.float64, []),
-        "pm_log_weight_sd": (np.float64, []),
-        "pm_iterations": (np.int64, []),
-        "pm_cubic_operations": (np.int64, []),
-        "pm_failed": (np.int64, []),
-        "pm_slice_evaluations": (np.int64, []),
-    }
+    stats_dtypes_shapes = STATISTICS
     _state_class = PseudoMarginalMHState
 
     def __init__(
@@ -141,10 +138,12 @@ class PseudoMarginalMH(LatentGaussianStep):
         super().__init__(model, rng)
         self._moved = self._choose_variables(vars)
         self.start_chain()
+        self._compile()
 
     def _choose_variables(self, vars) -> np.ndarray:
         """Set `vars` and return the positions in theta that this step moves."""
         read = self.latent_model
+        value_of = read.model.rvs_to_values.__getitem__
         chosen = named_variables(vars, read)
         moved = [rv for rv in read.hyperparameters if chosen is None or rv in chosen]
         left = [rv.name for rv in read.hyperparameters if rv not in moved]
@@ -159,14 +158,36 @@ class PseudoMarginalMH(LatentGaussianStep):
                 f"refresh=False retains an estimate that another step would make stale by moving "
                 f"{', '.join(left)}. Include it in vars, or use refresh=True."
             )
+        dimension = sum(int(np.prod(read.shapes[v.name])) for v in map(value_of, moved))
+        if dimension > _MANY:
+            largest = max(moved, key=lambda rv: np.prod(read.shapes[value_of(rv).name]))
+            _log.warning(
+                "PseudoMarginalMH moves %d hyper-parameters by a random walk, which explores so "
+                "many slowly. If %s is a vector of Gaussian effects, put its covariance into "
+                "that of %s instead.",
+                dimension,
+                largest.name,
+                read.latent.name,
+            )
         if left:
             _log.info(
                 "PseudoMarginalMH leaves %s to other steps (NUTS where none is given).",
                 ", ".join(left),
             )
-        values = [read.model.rvs_to_values[rv] for rv in moved]
-        self.vars = [*values, read.latent_value]
+        values = [value_of(rv) for rv in moved]
+        self.vars = [*values, read.latent_value, *read.missing.values]
         return np.r_[tuple(read.slices[value.name] for value in values)]
+
+    def _compile(self):
+        """Evaluate once, so that all is compiled before the chains go their ways."""
+        read = self.latent_model
+        theta = read.theta(read.initial_point)
+        try:
+            with self._one_blas_thread():
+                conditional = self._evaluate(theta)
+                read.draw_missing(np.random.default_rng(0), theta, conditional.prior.mean)
+        except NumericalFailure:
+            pass  # the chain may start elsewhere; if not, its first step will say so
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
@@ -209,7 +230,7 @@ class PseudoMarginalMH(LatentGaussianStep):
         if not np.isfinite(log_prior):
             raise NumericalFailure("The log prior of the hyper-parameters is not finite.")
         approximate = APPROXIMATIONS[self.approximation]
-        likelihood = self.likelihood
+        likelihood = self._likelihood(theta)
         approximation = approximate(model.prior(theta), likelihood, start=self.anchor)
         return Conditional(theta, log_prior, likelihood, approximation)
 
@@ -253,17 +274,13 @@ class PseudoMarginalMH(LatentGaussianStep):
             self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
         )
         self._remember(state, info)
-        stored = {model.latent_value.name: model.stored_latent(f, conditional.prior)}
-        return model.hyper_point(conditional.theta) | stored, _statistics(conditional, info, moves)
+        updates = model.hyper_point(conditional.theta)
+        updates[model.latent_value.name] = model.stored_latent(f, conditional.prior)
+        updates |= model.draw_missing(self.rng, conditional.theta, f)
+        return updates, statistics(conditional, info, moves)
 
     def _idle_statistics(self):
-        counts = ("iterations", "cubic_operations", "slice_evaluations")
-        levels = ("log_estimate", "log_approximation")
-        return (
-            {"pm_accepted": False, "pm_acceptance": 0.0, "pm_log_weight_sd": 0.0, "pm_failed": 1}
-            | {f"pm_{name}": 0 for name in counts}
-            | {f"pm_{name}": -np.inf for name in levels}
-        )
+        return idle_statistics()
 
     def _remember(self, state: State, info: Info) -> None:
         conditional = state.conditional
@@ -274,47 +291,14 @@ class PseudoMarginalMH(LatentGaussianStep):
                 conditional.theta[self._moved], info.acceptance, self.target_accept
             )
 
-    @staticmethod
-    def _progressbar_config(n_chains=1):
-        columns = [
-            TextColumn("{task.fields[acceptance]:0.2f}", table_column=Column("Accept", ratio=1)),
-            TextColumn("{task.fields[spread]:0.2f}", table_column=Column("sd log w", ratio=1)),
-        ]
-        return columns, {"acceptance": [0.0] * n_chains, "spread": [0.0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions():
-        totals = {"draws": 0, "acceptance": 0.0, "spread": 0.0}
-
-        def update(statistics):
-            totals["draws"] += 1
-            totals["acceptance"] += statistics["pm_acceptance"]
-            totals["spread"] += statistics["pm_log_weight_sd"]
-            return {key: totals[key] / totals["draws"] for key in ("acceptance", "spread")}
-
-        return (update,)
-
     def __repr__(self):
         """The variables and the settings."""
         rvs = self.latent_model.model.values_to_rvs
-        moved = [rvs[value].name for value in self.vars[:-1]]
+        hyper = self.latent_model.hyper_values
+        moved = [rvs[value].name for value in self.vars if value in hyper]
         names = ", ".join([*moved, self.latent_model.latent.name])
         return (
             f"PseudoMarginalMH([{names}], approximation={self.approximation!r}, "
             f"n_importance={self.n_importance}, refresh={self.refresh}, "
             f"latent_moves={self.latent_moves}, target_accept={self.target_accept})"
         )
-
-
-def _statistics(conditional: Conditional, info: Info, moves: SliceInfo) -> dict:
-    return {
-        "pm_accepted": info.accepted,
-        "pm_acceptance": info.acceptance,
-        "pm_log_estimate": info.log_estimate,
-        "pm_log_approximation": conditional.approximation.log_marginal,
-        "pm_log_weight_sd": info.log_weight_sd,
-        "pm_iterations": info.iterations,
-        "pm_cubic_operations": info.cubic_operations,
-        "pm_failed": int(info.failure is not None),
-        "pm_slice_evaluations": moves.evaluations,
-    }

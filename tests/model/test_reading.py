@@ -191,7 +191,11 @@ def test_log_densities_add_up_to_that_of_pymc(case):
         log_latent = norm.logpdf(stored).sum()
     else:
         log_latent = multivariate_normal.logpdf(f, prior.mean, prior.covariance)
-    total = case.read.log_prior(case.theta) + log_latent + case.read.likelihood().log_density(f)
+    total = (
+        case.read.log_prior(case.theta)
+        + log_latent
+        + case.read.bind_data()(case.theta).log_density(f)
+    )
     expected = case.model.compile_logp(mode=ORACLE)(case.point)
     assert total == pytest.approx(expected, rel=1e-8, abs=INVPROBIT_ERROR)
 
@@ -207,7 +211,7 @@ def test_f_is_that_of_pymc_and_can_be_stored_again(case):
     )
     np.testing.assert_allclose(f, in_pymc(case.point), atol=1e-9)
     np.testing.assert_allclose(
-        case.read.likelihood().log_density(f), log_probit(f, labels()), rtol=1e-12
+        case.read.bind_data()(case.theta).log_density(f), log_probit(f, labels()), rtol=1e-12
     )
 
 
@@ -295,10 +299,10 @@ def test_values_outside_the_support_are_named(name, values):
 def test_new_labels_are_seen_by_the_likelihood():
     model = models.data_probit()
     read = read_model(model)
-    f = np.linspace(-1.0, 2.0, N)
-    assert read.likelihood().log_density(f) == pytest.approx(log_probit(f, labels()))
+    f, theta = np.linspace(-1.0, 2.0, N), read.theta(read.initial_point)
+    assert read.bind_data()(theta).log_density(f) == pytest.approx(log_probit(f, labels()))
     pm.set_data({"labels": 1 - labels()}, model=model)
-    assert read.likelihood().log_density(f) == pytest.approx(log_probit(f, 1 - labels()))
+    assert read.bind_data()(theta).log_density(f) == pytest.approx(log_probit(f, 1 - labels()))
 
 
 def test_new_inputs_are_seen_by_the_prior():
@@ -336,5 +340,5 @@ def test_repr_says_what_was_understood(name, theta, f, prior):
         f"  theta       {theta}",
         f"  f           {f}",
         f"  prior       f ~ Normal(m, {prior}), K dense",
-        "  likelihood  y ~ Bernoulli(Phi(f)), in its stable form",
+        "  likelihood  y | f ~ Bernoulli (probit)",
     ]

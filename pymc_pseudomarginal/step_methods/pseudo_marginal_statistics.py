@@ -1,0 +1,73 @@
+"""What a pseudo-marginal step tells about a draw: sample statistics and the progress bar."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.progress import TextColumn
+from rich.table import Column
+
+from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo
+from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, Info
+
+STATISTICS = {
+    "pm_accepted": (bool, []),
+    "pm_acceptance": (np.float64, []),
+    "pm_log_estimate": (np.float64, []),
+    "pm_log_approximation": (np.float64, []),
+    "pm_log_weight_sd": (np.float64, []),
+    "pm_iterations": (np.int64, []),
+    "pm_cubic_operations": (np.int64, []),
+    "pm_failed": (np.int64, []),
+    "pm_slice_evaluations": (np.int64, []),
+}
+"""Their types and shapes, as PyMC asks for them; `PseudoMarginalMH` explains them."""
+
+
+def statistics(conditional: Conditional, info: Info, moves: SliceInfo) -> dict:
+    """The statistics of a transition."""
+    return {
+        "pm_accepted": info.accepted,
+        "pm_acceptance": info.acceptance,
+        "pm_log_estimate": info.log_estimate,
+        "pm_log_approximation": conditional.approximation.log_marginal,
+        "pm_log_weight_sd": info.log_weight_sd,
+        "pm_iterations": info.iterations,
+        "pm_cubic_operations": info.cubic_operations,
+        "pm_failed": int(info.failure is not None),
+        "pm_slice_evaluations": moves.evaluations,
+    }
+
+
+def idle_statistics() -> dict:
+    """The statistics of a draw in which numerics failed and nothing moved."""
+    counts = ("iterations", "cubic_operations", "slice_evaluations")
+    levels = ("log_estimate", "log_approximation")
+    return (
+        {"pm_accepted": False, "pm_acceptance": 0.0, "pm_log_weight_sd": 0.0, "pm_failed": 1}
+        | {f"pm_{name}": 0 for name in counts}
+        | {f"pm_{name}": -np.inf for name in levels}
+    )
+
+
+class ProgressOfPseudoMarginal:
+    """Columns of PyMC's progress bar: mean acceptance and mean spread of the log weights."""
+
+    @staticmethod
+    def _progressbar_config(n_chains=1):
+        columns = [
+            TextColumn("{task.fields[acceptance]:0.2f}", table_column=Column("Accept", ratio=1)),
+            TextColumn("{task.fields[spread]:0.2f}", table_column=Column("sd log w", ratio=1)),
+        ]
+        return columns, {"acceptance": [0.0] * n_chains, "spread": [0.0] * n_chains}
+
+    @staticmethod
+    def _make_progressbar_update_functions():
+        totals = {"draws": 0, "acceptance": 0.0, "spread": 0.0}
+
+        def update(drawn):
+            totals["draws"] += 1
+            totals["acceptance"] += drawn["pm_acceptance"]
+            totals["spread"] += drawn["pm_log_weight_sd"]
+            return {key: totals[key] / totals["draws"] for key in ("acceptance", "spread")}
+
+        return (update,)
