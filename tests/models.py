@@ -154,3 +154,75 @@ def handwritten_probit():
         K = pm.gp.cov.ExpQuad(1, ls=ls)(inputs()) + 1e-6 * np.eye(N)
         observe_probit(pm.Deterministic("f", pt.linalg.cholesky(K) @ z), labels())
     return model
+
+
+def two_gps_probit():
+    """The sum of two Gaussian processes."""
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        smooth = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(1, ls=2.0 * ls))
+        rough = pm.gp.Latent(cov_func=0.5 * pm.gp.cov.Matern52(1, ls=ls))
+        observe_probit((smooth + rough).prior("f", X=inputs()), labels())
+    return model
+
+
+def coregion_probit():
+    """Two correlated outputs: X with an index of the output in its second column."""
+    X = np.column_stack([inputs(), np.arange(N) % 2])
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        w = pm.Normal("w", 0.0, 1.0, shape=(2, 1), initval=np.array([[0.5], [1.0]]))
+        outputs = pm.gp.cov.Coregion(2, W=w, kappa=np.array([0.3, 0.6]), active_dims=[1])
+        observe_probit(add_gp(outputs * pm.gp.cov.ExpQuad(2, ls=ls, active_dims=[0]), X), labels())
+    return model
+
+
+def precision_probit():
+    """pm.MvNormal by its precision matrix."""
+    with pm.Model() as model:
+        s = pm.HalfNormal("s", 1.0)
+        tau = (np.eye(N) * 2.0 - np.eye(N, k=1) - np.eye(N, k=-1)) / s**2
+        observe_probit(pm.MvNormal("f", np.full(N, 0.3), tau=tau), labels())
+    return model
+
+
+def scaled_root_probit(*, signed=False):
+    """f = mu + s L z by hand; with `signed`, s may be negative."""
+    with pm.Model() as model:
+        s = pm.Normal("s", 0.0, 1.0, initval=-0.7) if signed else pm.HalfNormal("s", 1.0)
+        mu = pm.Normal("mu", 0.0, 1.0)
+        z = pm.Normal("z", 0.0, 1.0, shape=N)
+        L = np.linalg.cholesky(np.exp(-np.abs(inputs() - inputs().T)))
+        observe_probit(pm.Deterministic("f", mu + s * L @ z), labels())
+    return model
+
+
+def random_walk_probit():
+    """f = mu + the running sum of s z: affine in z, but no matrix is in the graph."""
+    with pm.Model() as model:
+        s = pm.HalfNormal("s", 1.0)
+        z = pm.Normal("z", 0.0, 1.0, shape=N)
+        observe_probit(pm.Deterministic("f", 0.2 + pt.cumsum(s * z)), labels())
+    return model
+
+
+def kronecker_probit():
+    """A product of covariances on a grid, by `pm.gp.LatentKron`."""
+    Xs = [np.array([[0.0], [1.0]]), np.linspace(0.0, 2.0, N // 2)[:, None]]
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        covariances = [pm.gp.cov.ExpQuad(1, ls=1.5), pm.gp.cov.Matern52(1, ls=ls)]
+        observe_probit(pm.gp.LatentKron(cov_funcs=covariances).prior("f", Xs=Xs), labels())
+    return model
+
+
+def effects_probit(*, whitened=False):
+    """Independent effects, centred or not."""
+    with pm.Model() as model:
+        mu, s = pm.Normal("mu", 0.0, 1.0), pm.HalfNormal("s", 1.0)
+        if whitened:
+            f = pm.Deterministic("f", mu + s * pm.Normal("z", 0.0, 1.0, shape=N))
+        else:
+            f = pm.Normal("f", mu, s, shape=N)
+        observe_probit(f, labels())
+    return model

@@ -44,7 +44,7 @@ class ClosedForm:
 
 
 def find_closed_form(factor: Factor, f: TensorVariable) -> ClosedForm | None:
-    """The closed form of an observed variable, theta in it still random; None if it has none."""
+    """The closed form of an observed variable; None if it has none."""
     if factor.rv is None:
         return None
     for op_type, recognise in FAMILIES.items():

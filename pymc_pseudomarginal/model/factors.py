@@ -8,7 +8,9 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Sum
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
@@ -33,8 +35,8 @@ class Factor:
     kind : str
         "Poisson", say, or "Potential".
     rv : TensorVariable or None
-        The observed variable as a function of the vector `f` of its `Factors`, with
-        theta still random; None for a potential.
+        The observed variable as a function of `f` and the value variables of theta;
+        None for a potential.
     value : TensorVariable or None
         Its data.
     elements : tuple of TensorVariable
@@ -67,16 +69,20 @@ def read_factors(model: pm.Model, latent: Latent, f: TensorVariable) -> tuple[Fa
 
 def _observed_factor(model, latent, f, rv):
     replaced = _as_function_of(f, latent, rv)
+    # Theta goes in by its values before the density is derived: PyMC may copy what is
+    # inside a composed distribution (Censored, say), and would not find it afterwards.
+    inputs = model.replace_rvs_by_values(list(replaced.owner.inputs))
+    position = replaced.owner.outputs.index(replaced)
+    replaced = replaced.owner.op.make_node(*inputs).outputs[position]
     value = model.rvs_to_values[rv]
-    log_density = _log_density(replaced, value, rv.name, latent, f)
-    (elements,) = model.replace_rvs_by_values([log_density])
+    elements = _log_density(replaced, value, rv.name, latent, f)
+    _refuse_random(elements, rv.name)
     return Factor(rv.name, distribution_name(rv), replaced, value, (elements,))
 
 
 def _log_density(rv, value, name, latent, f):
     try:
         stable = stable_log_density(rv, value)
-        # The free variables inside are replaced by their values later on: nothing to warn of.
         return pm.logp(rv, value, warn_rvs=False) if stable is None else stable
     except ValueError as error:
         raise UnsupportedModelError(
@@ -93,13 +99,20 @@ def _log_density(rv, value, name, latent, f):
 
 def _potential_factor(model, latent, f, potential):
     replaced = _as_function_of(f, latent, potential)
-    return Factor(
-        potential.name,
-        "Potential",
-        None,
-        None,
-        tuple(model.replace_rvs_by_values(list(summands(replaced)))),
-    )
+    elements = tuple(model.replace_rvs_by_values(summands(replaced)))
+    for element in elements:
+        _refuse_random(element, potential.name)
+    return Factor(potential.name, "Potential", None, None, elements)
+
+
+def _refuse_random(log_density, name):
+    """A log density must be a function; a random number left in it would go unnoticed."""
+    for variable in ancestors([log_density]):
+        if isinstance(core_op(variable), RandomVariable):
+            raise UnsupportedModelError(
+                f"The log density of {name!r} contains random numbers ({variable}): a variable "
+                "in it does not belong to the model. Register every random variable under a name."
+            )
 
 
 def _as_function_of(f, latent: Latent, variable: TensorVariable) -> TensorVariable:

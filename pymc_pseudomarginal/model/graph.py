@@ -12,6 +12,7 @@ from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor import subtensor
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape
 
 # PyTensor 2.38 has a class of its own for one index vector, PyTensor 3 does not.
@@ -39,6 +40,12 @@ def distribution_name(rv: Variable) -> str:
     op = rv.owner.op
     printed = getattr(op, "_print_name", None)
     return printed[0] if printed else type(op).__name__.removesuffix("RV")
+
+
+def distribution_parameters(rv: Variable) -> list[Variable]:
+    """The parameters of a random variable's distribution; of a composed one, its inputs."""
+    op = rv.owner.op
+    return op.dist_params(rv.owner) if isinstance(op, RandomVariable) else rv.owner.inputs
 
 
 def scalar_op_name(variable: Variable) -> str:

@@ -14,6 +14,7 @@ from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import MvNormalRV, NormalRV
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.graph import (
@@ -137,7 +138,11 @@ def _whitened(model: pm.Model, z: TensorVariable, clients: dict) -> Latent:
 def _chain_below(z: TensorVariable, clients: dict) -> list[TensorVariable]:
     """Z and what is made of it, node by node, up to the first name, index or branch."""
     chain = [z]
-    while len(consumers := clients.get(chain[-1], [])) == 1:
+    while True:
+        # Who only asks for the shape does not depend on the values.
+        consumers = [n for n in clients.get(chain[-1], []) if not isinstance(n.op, Shape | Shape_i)]
+        if len(consumers) != 1:
+            break
         node = consumers[0]
         if len(node.outputs) != 1 or isinstance(node.op, INDEXING):
             break

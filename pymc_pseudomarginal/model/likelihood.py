@@ -72,14 +72,8 @@ class Observation:
 
     @cached_property
     def closed_form(self) -> ClosedForm | None:
-        """The closed form of the only factor, its graphs in terms of value variables."""
-        if len(self.factors) != 1:
-            return None
-        found = find_closed_form(self.factors[0], self.f)
-        if found is None:
-            return None
-        eta, *parameters = self.model.replace_rvs_by_values([found.eta, *found.parameters])
-        return ClosedForm(found.name, eta, tuple(parameters), found.build)
+        """The closed form of the only factor."""
+        return find_closed_form(self.factors[0], self.f) if len(self.factors) == 1 else None
 
     @cached_property
     def _predictor(self):

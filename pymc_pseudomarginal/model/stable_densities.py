@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc.distributions.censored import CensoredRV
 from pymc.distributions.dist_math import binomln, factln
 from pytensor.tensor.random.basic import (
     BernoulliRV,
     BinomialRV,
     CategoricalRV,
     NegBinomialRV,
+    NormalRV,
 )
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.graph import (
     below_layout,
     core_op,
+    distribution_parameters,
     same_computation,
     same_layout,
     scalar_op_name,
@@ -35,13 +38,14 @@ from pymc_pseudomarginal.model.links import (
 
 # Where PyMC takes the negative binomial for a Poisson distribution.
 _POISSON_ALPHA = 1e10
+_LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 def stable_log_density(rv: TensorVariable, value: TensorVariable) -> TensorVariable | None:
     """Log p(value) of an observed variable, in a stable form where one is known."""
     for op_type, density in FAMILIES.items():
         if isinstance(core_op(rv), op_type):
-            return density(value, *rv.owner.op.dist_params(rv.owner))
+            return density(value, *distribution_parameters(rv))
     return None
 
 
@@ -118,6 +122,19 @@ def _ordered(y, p):
     return pt.switch(pt.or_(pt.lt(y, 0), pt.gt(y, last)), -np.inf, log_density)
 
 
+def _censored(y, base, lower, upper):
+    """A normal variable that is seen only between two bounds."""
+    if not isinstance(core_op(base), NormalRV):
+        return None
+    mu, sigma = base.owner.op.dist_params(base.owner)
+    z = (y - mu) / sigma
+    inside = -0.5 * z**2 - pt.log(sigma) - _LOG_ROOT_2PI
+    log_density = pt.switch(
+        pt.eq(y, lower), log_phi(z), pt.switch(pt.eq(y, upper), log_phi(-z), inside)
+    )
+    return pt.switch(pt.or_(pt.lt(y, lower), pt.gt(y, upper)), -np.inf, log_density)
+
+
 def _pick(cutpoints, k):
     """The k-th cut-point: of all observations, or of each its own."""
     k = pt.cast(k, "int64")
@@ -161,4 +178,5 @@ FAMILIES = {
     BinomialRV: _binomial,
     NegBinomialRV: _negative_binomial,
     CategoricalRV: _ordered,
+    CensoredRV: _censored,
 }

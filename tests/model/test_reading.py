@@ -72,6 +72,31 @@ def simplex(w):
     return 0.0, np.tensordot(w, parts, axes=1) + JITTER
 
 
+def two_kernels(X, ls):
+    return exp_quad(X, 2.0 * ls, 1.0) - JITTER + 0.5 * matern52(X, ls)
+
+
+def coregion(ls, w):
+    output = np.arange(N) % 2
+    B = w @ w.T + np.diag([0.3, 0.6])
+    return 0.0, B[np.ix_(output, output)] * (exp_quad(inputs(), ls, 1.0) - JITTER) + JITTER
+
+
+def precision(s):
+    return 0.3, s**2 * np.linalg.inv(np.eye(N) * 2.0 - np.eye(N, k=1) - np.eye(N, k=-1))
+
+
+def scaled_root(s, mu):
+    return mu, s**2 * np.exp(-np.abs(inputs() - inputs().T))
+
+
+def kronecker(ls):
+    t = np.linspace(0.0, 2.0, N // 2)[:, None]
+    return 0.0, np.kron(
+        exp_quad(np.array([[0.0], [1.0]]), 1.5, 1.0), matern52(t, ls) + 1e-6 * np.eye(N // 2)
+    )
+
+
 TWO = {"ls": 0.4, "sigma": 1.5}
 ARD = np.array([0.4, 1.2])
 LINEAR = {"b": np.array([0.7, -0.2]), "intercept": 0.3, "ls": 0.6}
@@ -127,6 +152,35 @@ CASES = {
     ),
     "side-data": Case(models.side_data_probit, TWO, zero_mean),
     "handwritten": Case(models.handwritten_probit, {"ls": 0.4}, zero_mean),
+    "two-gps": Case(models.two_gps_probit, {"ls": 0.5}, kernel(two_kernels)),
+    "coregion": Case(models.coregion_probit, {"ls": 0.5, "w": np.array([[0.4], [-0.9]])}, coregion),
+    "white-noise-and-linear": Case(
+        partial(
+            models.kernel_probit,
+            lambda ls: ls * pm.gp.cov.Linear(1, c=0.2) + pm.gp.cov.WhiteNoise(sigma=0.5),
+        ),
+        {"ls": 0.5},
+        kernel(lambda X, ls: ls * (X - 0.2) @ (X - 0.2).T + 0.25 * np.eye(N)),
+    ),
+    "precision": Case(models.precision_probit, {"s": 0.7}, precision, False),
+    "scaled-root": Case(models.scaled_root_probit, {"s": 0.7, "mu": 0.4}, scaled_root),
+    "signed-root": Case(
+        partial(models.scaled_root_probit, signed=True), {"s": -0.7, "mu": 0.4}, scaled_root
+    ),
+    "random-walk": Case(
+        models.random_walk_probit,
+        {"s": 0.7},
+        lambda s: (0.2, s**2 * np.minimum.outer(np.arange(1, N + 1), np.arange(1, N + 1))),
+    ),
+    "kronecker": Case(models.kronecker_probit, {"ls": 0.5}, kronecker),
+    "effects": Case(
+        models.effects_probit, {"mu": 0.3, "s": 0.7}, lambda mu, s: (mu, s**2 * np.eye(N)), False
+    ),
+    "effects-whitened": Case(
+        partial(models.effects_probit, whitened=True),
+        {"mu": 0.3, "s": 0.7},
+        lambda mu, s: (mu, s**2 * np.eye(N)),
+    ),
     "fixed-prior": Case(models.fixed_prior_probit, {}, partial(zero_mean, 0.5)),
 }
 
