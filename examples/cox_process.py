@@ -177,7 +177,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--cells", type=int, default=14, help="cells along each side of the plot")
+    parser.add_argument("--cells", type=int, default=12, help="cells along each side of the plot")
     parser.add_argument("--draws", type=int, default=2000, help="draws per chain")
     parser.add_argument("--tune", type=int, default=500, help="tuning draws per chain")
     parser.add_argument("--chains", type=int, default=4, help="number of chains")

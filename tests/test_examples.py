@@ -9,6 +9,9 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
+# Examples that leave one picture, and a word that they print.
+PICTURES = {"cox_process": "Seedlings expected", "ordinal_regression": "Severe disease after"}
+
 
 def load(name):
     """Import an example as a module."""
@@ -20,7 +23,7 @@ def load(name):
 
 
 def test_every_example_has_a_test():
-    tested = {"quickstart", "interleaving_bias", "compare_with_nuts"}
+    tested = {"quickstart", "interleaving_bias", "compare_with_nuts", *PICTURES}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -38,6 +41,15 @@ def test_quickstart_leaves_its_pictures_and_draws(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "LatentGaussianModel" in printed
     assert "AUC on" in printed
+    assert " 0 numerical failures" in printed
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_example_leaves_its_picture_and_draws(name, tmp_path, capsys):
+    load(name).main(["--quick", "--output", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {"idata.nc", f"{name}.png"}
+    printed = capsys.readouterr().out
+    assert PICTURES[name] in printed
     assert " 0 numerical failures" in printed
 
 

@@ -16,6 +16,9 @@ from scipy.sparse import csr_array
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.numerics.likelihoods import TiltedMoments, tilted_moments_by_quadrature
 
+# Relative step of differences: rounding of the second derivative is then 1e-9 of log p.
+_DIFFERENCE = 1e-3
+
 
 @dataclass(frozen=True)
 class GraphFunctions:
@@ -104,14 +107,28 @@ class GraphLikelihood:
     def derivatives(self, f):
         """Gradient, and the negative curvature where it is positive, else zero.
 
-        Where log p is not concave W = 0 keeps q a Gaussian; any Gaussian is exact.
+        Where log p is not concave W = 0 keeps q a Gaussian; any Gaussian is exact. So
+        are central differences good enough where the graph's derivatives are NaN, as
+        those of PyMC's Truncated are.
         """
         gradient, second = self.functions.derivatives(*self.theta, f)
+        bad = ~np.isfinite(gradient + second)
+        if bad.any() and self.collect is not None:
+            first_difference, second_difference = self._differences(f)
+            gradient = np.where(bad, first_difference, gradient)
+            second = np.where(bad, second_difference, second)
         return gradient, np.maximum(-second, 0.0)
+
+    def _differences(self, f):
+        """First and second derivative of every latent value's share, by differences."""
+        step = _DIFFERENCE * (1.0 + np.abs(f))
+        below, here, above = self.log_densities(np.stack([f - step, f, f + step]))
+        return (above - below) / (2.0 * step), (above - 2.0 * here + below) / step**2
 
     def third_derivative(self, f):
         """d³ log p(y_i|f_i) / df_i³, zero where W is (it stays so nearby)."""
         second = self.functions.derivatives(*self.theta, f)[1]
+        # A second derivative that is NaN compares as false.
         return np.where(second < 0.0, self.functions.third_derivative(*self.theta, f), 0.0)
 
     def log_densities(self, f):

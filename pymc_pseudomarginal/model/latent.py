@@ -119,20 +119,24 @@ def _independent(rv, f, mean, sigma, *, whitened) -> Latent:
 def _whitened(model: pm.Model, z: TensorVariable, clients: dict) -> Latent:
     """F = mean + A z for a standard normal z, wherever the graph is still affine in z."""
     chain = _chain_below(z, clients)
+    for length in range(len(chain), 1, -1):
+        product = _matrix_product(chain[:length])
+        if product is not None and _is_cholesky(product[0]) and chain[length - 1].ndim == 1:
+            matrix, mean = product
+            return Latent(z, chain[length - 1], mean, matrix.owner.inputs[0], None, whitened=True)
     length = _affine_length(model, z, chain)
     if length == 1:
         return _independent(z, z, pt.zeros((1,)), pt.ones((1,)), whitened=True)
-    chain = chain[:length]
-    product = _matrix_product(chain)
-    f = chain[-1]
+    product = _matrix_product(chain[:length])
     if product is not None:
-        matrix, terms = product
-        mean = sum(terms[1:], start=terms[0]) if terms else pt.zeros((1,))
-        # By name: the class moved between the two PyTensor versions.
-        if type(core_op(matrix)).__name__ == "Cholesky":
-            return Latent(z, f, mean, matrix.owner.inputs[0], None, whitened=True)
-        return Latent(z, f, mean, None, matrix, whitened=True)
-    return _by_columns(model, z, f)
+        matrix, mean = product
+        return Latent(z, chain[length - 1], mean, None, matrix, whitened=True)
+    return _by_columns(model, z, chain[length - 1])
+
+
+def _is_cholesky(matrix: TensorVariable) -> bool:
+    # By name: the class moved between the two PyTensor versions.
+    return type(core_op(matrix)).__name__ == "Cholesky"
 
 
 def _chain_below(z: TensorVariable, clients: dict) -> list[TensorVariable]:
@@ -161,11 +165,9 @@ def _affine_length(model, z, chain) -> int:
     shape = model.initial_point()[model.rvs_to_values[z].name].shape
     first, second = np.random.default_rng(0).standard_normal((2, *shape))
     values = _evaluate(model, z, chain, [first, second, first + second, 0.0 * first])
-    if values is None:
-        # There is no covariance at any point tried, of which the reader will complain.
-        prefixes = range(len(chain), 1, -1)
-        return next((k for k in prefixes if _matrix_product(chain[:k]) is not None), 1)
     length = 1
+    if values is None:
+        return length
     for position, (a, b, both, zero) in enumerate(zip(*values, strict=True), start=1):
         scale = np.max(np.abs(both), initial=1.0)
         if not np.allclose(a + b, both + zero, rtol=1e-8, atol=1e-8 * scale):
@@ -192,8 +194,8 @@ def _evaluate(model, z, outputs, arguments) -> list | None:
     return None
 
 
-def _matrix_product(chain) -> tuple[TensorVariable, list] | None:
-    """(A, [terms]) if the chain is A z plus terms, with nothing but axes between."""
+def _matrix_product(chain) -> tuple[TensorVariable, TensorVariable] | None:
+    """(A, mean) if the chain is A z plus a mean, with nothing but axes between."""
     matrix, terms = None, []
     for variable, output in pairwise(chain):
         if skip_views_and_axes(output) is skip_views_and_axes(variable):
@@ -207,7 +209,9 @@ def _matrix_product(chain) -> tuple[TensorVariable, list] | None:
             terms += [term for term in inputs if term is not variable]
         else:
             return None
-    return None if matrix is None else (matrix, terms)
+    if matrix is None:
+        return None
+    return matrix, sum(terms[1:], start=terms[0]) if terms else pt.zeros((1,))
 
 
 def _by_columns(model, z, f) -> Latent:

@@ -62,6 +62,8 @@ def _run(prior, likelihood, start, tolerance, max_iterations):
     converged = False
     for iteration in range(1, max_iterations + 1):
         gradient, W = likelihood.derivatives(f)
+        if not np.isfinite(gradient.sum() + W.sum()):
+            raise NoFiniteApproximation("The derivatives of log p(y|f) are not finite.")
         factor = prior.condition(W)
         b = W * (f - m) + gradient
         a_newton = b - factor.solve(prior.multiply(b))

@@ -110,7 +110,7 @@ def test_geweke_joint_distribution(name, approximation):
     assert_within(run(name, approximation, draws=4000))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_geweke_finds_data_of_another_likelihood(name):
-    z = run(name, "laplace", draws=4000, wrong=1.5)
+@pytest.mark.parametrize(("name", "wrong"), [("counts", 0.7), ("student", 1.5)])
+def test_geweke_finds_data_of_another_likelihood(name, wrong):
+    z = run(name, "laplace", draws=4000, wrong=wrong)
     assert max(abs(value) for value in z.values()) > 1.5 * LIMIT

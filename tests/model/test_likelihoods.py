@@ -9,8 +9,10 @@ import pymc as pm
 import pytensor
 import pytest
 from likelihood_cases import CASES, PARAMETERISATIONS, at_parameters, log_marginal, read
+from scipy.stats import norm
 from stat_checks import LIMIT, z_of_independent
 
+from pymc_pseudomarginal import read_model
 from pymc_pseudomarginal.model import closed_forms, stable_densities
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, importance_set, likelihoods
 
@@ -169,6 +171,35 @@ def test_tilted_moments_are_those_of_quadrature(name, variance):
         tilted.mean, first, atol=tolerance * np.sqrt(second.max()), rtol=tolerance
     )
     np.testing.assert_allclose(tilted.variance, second, rtol=2 * tolerance)
+
+
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+def test_differences_take_the_place_of_derivatives_that_are_nan(approximation):
+    # PyMC's Truncated has NaN for second derivatives at any f.
+    y, noise = np.array([0.4, 1.7]), 0.6
+    with pm.Model() as model:
+        f = pm.MvNormal("f", np.zeros(2), cov=np.array([[0.6, 0.2], [0.2, 0.5]]))
+        pm.Truncated("y", pm.Normal.dist(f, noise), lower=0.0, observed=y)
+    read = read_model(model)
+    prior, likelihood = read.prior(np.empty(0)), read.bind_data()(np.empty(0))
+    assert not np.isfinite(likelihood.functions.derivatives(np.zeros(2))[1]).any()
+
+    def log_density(f):
+        return norm.logpdf(y, f, noise) - norm.logcdf(f / noise)
+
+    at = np.array([-0.7, 0.9])
+    step = 1e-5
+    expected = (log_density(at + step) - log_density(at - step)) / (2.0 * step)
+    np.testing.assert_allclose(likelihood.derivatives(at)[0], expected, rtol=1e-5)
+
+    z = np.linspace(-8.0, 8.0, 161)
+    grid = np.stack(np.meshgrid(z, z), axis=-1).reshape(-1, 2)
+    terms = log_density(grid @ prior.cholesky.T).sum(-1) - 0.5 * (grid**2).sum(-1)
+    truth = np.logaddexp.reduce(terms) + 2.0 * np.log(0.1 / np.sqrt(2.0 * np.pi))
+    q = APPROXIMATIONS[approximation](prior, likelihood)
+    u = np.random.default_rng(5).standard_normal((2, 20_000, 2))
+    weights = np.exp(importance_set(q, likelihood, u).log_weights - truth)
+    assert abs(z_of_independent(weights, 1.0)) < LIMIT
 
 
 def test_every_likelihood_has_a_case():

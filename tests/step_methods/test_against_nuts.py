@@ -65,6 +65,7 @@ def quantities(idata):
     return chains | {"f0 f1": f[..., 0] * f[..., 1], "f0 log eta": f[..., 0] * chains["log eta"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [poisson, logit, ordinal], ids=lambda f: f.__name__)
 @pytest.mark.filterwarnings("default::RuntimeWarning")  # NUTS's own, where it diverges
 def test_posterior_equals_that_of_nuts(build):

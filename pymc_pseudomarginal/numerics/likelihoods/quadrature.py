@@ -74,7 +74,9 @@ def _mode(log_tilted, derivatives, mean, variance):
         gradient, W = derivatives(f)
         scale = 1.0 / np.sqrt(W + 1.0 / variance)
         step = scale**2 * (gradient - (f - mean) / variance)
-        if not np.isfinite(step).all() or np.max(np.abs(step) / scale) < _MODE_TOLERANCE:
+        # Where a mode is found, rounding would make a further step look like a descent.
+        step[np.abs(step) < _MODE_TOLERANCE * scale] = 0.0
+        if not step.any() or not np.isfinite(step).all():
             break
         f, level = _ascend(log_tilted, f, level, step)
     return f, scale
