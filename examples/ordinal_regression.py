@@ -5,7 +5,7 @@ as normal, mildly or severely diseased. A Gaussian process says how the risk gro
 years; its length-scale and amplitude and the two cut-points between the three grades are
 sampled together with it, exactly, by `pmpm.PseudoMarginalMH`.
 
-Run it with ``python examples/ordinal_regression.py``. It takes about a minute on two cores
+Run it with ``python examples/ordinal_regression.py``. It takes one to two minutes on two cores
 (longer the first time, while PyMC compiles) and leaves a picture and the draws in a folder.
 """
 
@@ -171,7 +171,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--draws", type=int, default=3000, help="draws per chain")
+    parser.add_argument("--draws", type=int, default=4000, help="draws per chain")
     parser.add_argument("--tune", type=int, default=500, help="tuning draws per chain")
     parser.add_argument("--chains", type=int, default=4, help="number of chains")
     parser.add_argument("--seed", type=int, default=1, help="random seed")
@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with model:
         idata = pm.sample(
-            step=pmpm.PseudoMarginalMH(n_importance=4),
+            step=pmpm.PseudoMarginalMH(n_importance=8),
             draws=options.draws,
             tune=options.tune,
             chains=options.chains,

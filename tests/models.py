@@ -1,8 +1,11 @@
 """Small PyMC models that the tests share. Every function returns a new `pm.Model`."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.exceptions import ImputationWarning
 
 N = 8
 
@@ -225,4 +228,19 @@ def effects_probit(*, whitened=False):
         else:
             f = pm.Normal("f", mu, s, shape=N)
         observe_probit(f, labels())
+    return model
+
+
+def masked_counts(n=N):
+    """Negative binomial counts with missing ones, a free dispersion, and f = mu + s L z."""
+    y = np.ma.masked_array(np.arange(n) % 4, np.arange(n) % 3 == 1)
+    with pm.Model() as model:
+        s, mu = pm.HalfNormal("s", 1.0), pm.Normal("mu", 0.0, 1.0)
+        alpha = pm.Gamma("alpha", 2.0, 1.0)
+        z = pm.Normal("z", 0.0, 1.0, shape=n)
+        L = np.linalg.cholesky(np.exp(-np.abs(inputs(n) - inputs(n).T)))
+        f = pm.Deterministic("f", mu + s * L @ z)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImputationWarning)
+            pm.NegativeBinomial("y", mu=pm.math.exp(f), alpha=alpha, observed=y)
     return model
