@@ -128,7 +128,9 @@ def draw_map(
     ax.set(xticks=range(0, 40, 10), yticks=range(0, 40, 10))
     bar = ax.figure.colorbar(image, ax=ax, location="bottom", label=label, pad=0.02)
     if isinstance(image.norm, LogNorm):
-        bar.set_ticks([5, 10, 20, 50], labels=["5", "10", "20", "50"])
+        low, high = image.norm.vmin, image.norm.vmax
+        ticks = [tick for tick in (2, 5, 10, 20, 50, 100) if low <= tick <= high]
+        bar.set_ticks(ticks, labels=[str(tick) for tick in ticks])
         bar.minorticks_off()
 
 

@@ -214,7 +214,7 @@ def kronecker_probit():
     Xs = [np.array([[0.0], [1.0]]), np.linspace(0.0, 2.0, N // 2)[:, None]]
     with pm.Model() as model:
         ls = pm.Gamma("ls", 2.0, 2.0)
-        covariances = [pm.gp.cov.ExpQuad(1, ls=1.5), pm.gp.cov.Matern52(1, ls=ls)]
+        covariances = [pm.gp.cov.ExpQuad(1, ls=3.0 * ls), pm.gp.cov.Matern52(1, ls=ls)]
         observe_probit(pm.gp.LatentKron(cov_funcs=covariances).prior("f", Xs=Xs), labels())
     return model
 

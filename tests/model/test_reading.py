@@ -93,7 +93,7 @@ def scaled_root(s, mu):
 def kronecker(ls):
     t = np.linspace(0.0, 2.0, N // 2)[:, None]
     return 0.0, np.kron(
-        exp_quad(np.array([[0.0], [1.0]]), 1.5, 1.0), matern52(t, ls) + 1e-6 * np.eye(N // 2)
+        exp_quad(np.array([[0.0], [1.0]]), 3.0 * ls, 1.0), matern52(t, ls) + 1e-6 * np.eye(N // 2)
     )
 
 
