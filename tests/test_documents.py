@@ -54,6 +54,8 @@ def test_signatures_in_the_api_page_are_the_real_ones():
         (pmpm.EllipticalSlice, "pmpm"),
         (pmpm.read_model, "pmpm"),
         (pmpm.estimate_log_marginal, "pmpm"),
+        (pmpm.capacity_scores, "pmpm"),
+        (pmpm.datasets.load, "pmpm.datasets"),
         (pmpm.ops.approximate_log_marginal, "pmpm.ops"),
         (pmpm.ops.importance_log_marginal, "pmpm.ops"),
     ):

@@ -264,6 +264,16 @@ def test_reprs_explain_themselves(whitened):
         assert repr(pmpm.EllipticalSlice()) == "EllipticalSlice(f, moves=1)"
 
 
+def test_many_hyperparameters_are_warned_of_by_name(caplog):
+    with pm.Model():
+        effects = pm.Normal("effects", 0.0, 0.5, shape=25)
+        f = pm.MvNormal("f", np.zeros(3), cov=np.eye(3) + 1.0)
+        pm.Normal("y", f + effects.mean(), 1.0, observed=np.zeros(3))
+        pmpm.PseudoMarginalMH()
+    assert "moves 25 hyper-parameters" in caplog.text
+    assert "effects" in caplog.text
+
+
 def test_every_step_method_is_under_this_contract():
     covered = set()
     with gp_probit():
