@@ -8,6 +8,7 @@ from typing import NamedTuple
 import models
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 from models import N, gp_probit, inputs, labels
 from problems import exp_quad
@@ -183,6 +184,13 @@ CASES = {
     ),
     "fixed-prior": Case(models.fixed_prior_probit, {}, partial(zero_mean, 0.5)),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """Values are asked for here, not speed: nothing is worth a compilation."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
 
 
 @cache

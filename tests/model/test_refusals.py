@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 from models import N, add_gp, gp_probit, inputs, labels, observe_probit
 from pymc.distributions.transforms import ordered
@@ -16,6 +17,13 @@ from pymc_pseudomarginal import (
 )
 
 ROUGH = pm.gp.cov.Matern52(1, ls=0.5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """Most models are refused before anything is worth a compilation."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
 
 
 def model_of(observe, *, X=None, covariance=ROUGH):
