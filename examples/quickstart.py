@@ -19,7 +19,6 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
-import pandas as pd
 import pymc as pm
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -33,7 +32,6 @@ from threadpoolctl import threadpool_limits
 
 import pymc_pseudomarginal as pmpm
 
-DATA = Path(__file__).parent / "data" / "thyroid.csv"
 FEATURES = {"thyroxin": "total serum thyroxin", "t3_resin_uptake": "T3-resin uptake (%)"}
 CLASSES = ("normal", "abnormal")
 
@@ -61,9 +59,8 @@ class Patients:
 
 def load_patients(rng: np.random.Generator) -> tuple[Patients, Patients]:
     """Two thirds of the patients to learn from, and a third held out."""
-    table = pd.read_csv(DATA)
-    features = table[list(FEATURES)].to_numpy(dtype=float)
-    y = (table["y"] > 0).to_numpy(dtype=int)
+    data = pmpm.datasets.load("thyroid", as_frame=True)
+    features, y = data.X[list(FEATURES)].to_numpy(), data.y
     order = rng.permutation(len(y))
     held_out, training = np.split(order, [len(y) // 3])
     return Patients(features[training], y[training]), Patients(features[held_out], y[held_out])

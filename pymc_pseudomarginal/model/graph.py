@@ -54,15 +54,8 @@ def scalar_op_name(variable: Variable) -> str:
     return type(op.scalar_op).__name__ if isinstance(op, Elemwise) else ""
 
 
-def skip_views(variable: Variable) -> Variable:
-    """`variable` without the no-op nodes that `pm.Deterministic` puts around it."""
-    while isinstance(core_op(variable), ViewOp):
-        variable = variable.owner.inputs[0]
-    return variable
-
-
 def skip_views_and_axes(variable: Variable) -> Variable:
-    """`variable` without views and inserted, dropped or permuted axes."""
+    """`variable` without the views of `pm.Deterministic` and without changes of its axes."""
     while isinstance(core_op(variable), ViewOp | DimShuffle):
         variable = variable.owner.inputs[0]
     return variable

@@ -29,6 +29,8 @@ from pymc_pseudomarginal.model.graph import (
 )
 from pymc_pseudomarginal.model.points import trial_points
 
+_ZERO = pt.zeros((1,))
+
 
 @dataclass(frozen=True)
 class Latent:
@@ -41,6 +43,8 @@ class Latent:
         normal z with f = mean + A z.
     f : TensorVariable
         The node of f on which the observed variables hang.
+    size : int
+        n.
     mean : TensorVariable, shape (n,) or broadcastable to it
     covariance : TensorVariable or None, shape (n, n)
         None if it is given by its `root`.
@@ -53,6 +57,7 @@ class Latent:
 
     free_rv: TensorVariable
     f: TensorVariable
+    size: int
     mean: TensorVariable
     covariance: TensorVariable | None
     root: TensorVariable | None
@@ -79,18 +84,23 @@ def latent_candidates(model: pm.Model) -> list[Latent]:
     observed = client_map([*model.observed_RVs, *model.potentials])
     # What nothing observed uses may still be used, and named, by a deterministic.
     clients = client_map(model.deterministics) | observed
+    start = model.initial_point()
     candidates = []
     for rv in model.free_RVs:
         if rv.ndim != 1:
             continue
+        size = start[model.rvs_to_values[rv].name].size
         if isinstance(core_op(rv), MvNormalRV):
-            candidates.append(_multivariate_normal(rv))
+            candidates.append(_multivariate_normal(rv, size))
         elif isinstance(core_op(rv), NormalRV):
             mu, sigma = rv.owner.op.dist_params(rv.owner)
             if _equals(mu, 0.0) and _equals(sigma, 1.0):
-                candidates.append(_whitened(model, rv, clients))
+                candidates.append(_whitened(model, rv, size, clients))
             else:
-                candidates.append(_independent(rv, rv, mu, sigma, whitened=False))
+                covariance = pt.diag(pt.broadcast_to(sigma, (size,)) ** 2)
+                candidates.append(
+                    Latent(rv, rv, size, mu, covariance, None, whitened=False, structured=False)
+                )
     above = {id(v) for c in candidates for v in ancestors(c.moments)}
     return [c for c in candidates if id(c.free_rv) not in above]
 
@@ -100,38 +110,32 @@ def _equals(parameter: Variable, number: float) -> bool:
     return value is not None and bool((value == number).all())
 
 
-def _multivariate_normal(rv: TensorVariable) -> Latent:
+def _multivariate_normal(rv: TensorVariable, size: int) -> Latent:
     mean, covariance = rv.owner.op.dist_params(rv.owner)
     if type(core_op(covariance)).__name__ == "MatrixInverse":
         # tau= was given; rounding leaves its inverse a little asymmetric.
         covariance = 0.5 * (covariance + covariance.T)
-    return Latent(rv, rv, mean, covariance, None, whitened=False)
+    return Latent(rv, rv, size, mean, covariance, None, whitened=False)
 
 
-def _independent(rv, f, mean, sigma, *, whitened) -> Latent:
-    n = rv.shape[0] if rv.type.shape[0] is None else rv.type.shape[0]
-    scale = pt.broadcast_to(sigma, (n,))
-    covariance = None if whitened else pt.diag(scale**2)
-    root = pt.diag(scale) if whitened else None
-    return Latent(rv, f, mean, covariance, root, whitened, structured=False)
-
-
-def _whitened(model: pm.Model, z: TensorVariable, clients: dict) -> Latent:
+def _whitened(model: pm.Model, z: TensorVariable, size: int, clients: dict) -> Latent:
     """F = mean + A z for a standard normal z, wherever the graph is still affine in z."""
     chain = _chain_below(z, clients)
     for length in range(len(chain), 1, -1):
         product = _matrix_product(chain[:length])
         if product is not None and _is_cholesky(product[0]) and chain[length - 1].ndim == 1:
             matrix, mean = product
-            return Latent(z, chain[length - 1], mean, matrix.owner.inputs[0], None, whitened=True)
-    length = _affine_length(model, z, chain)
+            covariance = matrix.owner.inputs[0]
+            return Latent(z, chain[length - 1], size, mean, covariance, None, whitened=True)
+    length = _affine_length(model, z, size, chain)
     if length == 1:
-        return _independent(z, z, pt.zeros((1,)), pt.ones((1,)), whitened=True)
+        root = pt.eye(size)
+        return Latent(z, z, size, _ZERO, None, root, whitened=True, structured=False)
     product = _matrix_product(chain[:length])
     if product is not None:
         matrix, mean = product
-        return Latent(z, chain[length - 1], mean, None, matrix, whitened=True)
-    return _by_columns(model, z, chain[length - 1])
+        return Latent(z, chain[length - 1], size, mean, None, matrix, whitened=True)
+    return _by_columns(model, z, size, chain[length - 1])
 
 
 def _is_cholesky(matrix: TensorVariable) -> bool:
@@ -156,14 +160,13 @@ def _chain_below(z: TensorVariable, clients: dict) -> list[TensorVariable]:
     return chain
 
 
-def _affine_length(model, z, chain) -> int:
+def _affine_length(model, z, size, chain) -> int:
     """How many nodes of the chain, from z on, lead to the last one that can be f.
 
     That one is a vector of the size of z and an affine function of it, as seen from its
     values at a few points.
     """
-    shape = model.initial_point()[model.rvs_to_values[z].name].shape
-    first, second = np.random.default_rng(0).standard_normal((2, *shape))
+    first, second = np.random.default_rng(0).standard_normal((2, size))
     values = _evaluate(model, z, chain, [first, second, first + second, 0.0 * first])
     length = 1
     if values is None:
@@ -172,7 +175,7 @@ def _affine_length(model, z, chain) -> int:
         scale = np.max(np.abs(both), initial=1.0)
         if not np.allclose(a + b, both + zero, rtol=1e-8, atol=1e-8 * scale):
             break
-        if both.shape == shape:
+        if both.shape == first.shape:
             length = position
     return length
 
@@ -181,10 +184,10 @@ def _evaluate(model, z, outputs, arguments) -> list | None:
     """Values of the outputs at several z, for some theta where they are finite."""
     graphs = model.replace_rvs_by_values(outputs)
     hyper = [model.rvs_to_values[rv] for rv in model.free_RVs if rv is not z]
+    function = compile_graph(
+        [*hyper, model.rvs_to_values[z]], graphs, mode=INTERPRETED, on_unused_input="ignore"
+    )
     for point in trial_points(model, hyper):
-        function = compile_graph(
-            [*hyper, model.rvs_to_values[z]], graphs, mode=INTERPRETED, on_unused_input="ignore"
-        )
         try:
             values = [function(*point, argument) for argument in arguments]
         except np.linalg.LinAlgError:
@@ -211,12 +214,11 @@ def _matrix_product(chain) -> tuple[TensorVariable, TensorVariable] | None:
             return None
     if matrix is None:
         return None
-    return matrix, sum(terms[1:], start=terms[0]) if terms else pt.zeros((1,))
+    return matrix, sum(terms, start=_ZERO)
 
 
-def _by_columns(model, z, f) -> Latent:
+def _by_columns(model, z, n, f) -> Latent:
     """Mean and root of an affine f(z) from its values at zero and at the unit vectors."""
-    n = model.initial_point()[model.rvs_to_values[z].name].size
     zero, unit = pt.zeros((n,)), pt.matrix("unit", shape=(n, n))
     (mean,) = graph_replace([f], {z: zero}, strict=False)
     columns = vectorize_graph(f, {z: unit})
@@ -225,4 +227,4 @@ def _by_columns(model, z, f) -> Latent:
     values = _evaluate(model, z, [root], [np.zeros(n)])
     A = np.eye(n) if values is None else values[0][0]
     structured = bool((np.diag(np.diagonal(A)) != A).any())
-    return Latent(z, f, mean, None, root, whitened=True, structured=structured)
+    return Latent(z, f, n, mean, None, root, whitened=True, structured=structured)

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.initial_point import make_initial_point_fn
 from pymc.pytensorf import compile as compile_graph
+from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.graph import depends_on, distribution_name
@@ -70,7 +70,7 @@ class LatentGaussianModel:
     @property
     def size(self) -> int:
         """n, the number of latent values."""
-        return self.initial_point[self.latent_value.name].size
+        return self.latent.size
 
     @cached_property
     def slices(self) -> dict[str, slice]:
@@ -164,6 +164,25 @@ class LatentGaussianModel:
         """F as PyMC stores it: whitened or as it is, shape (n,)."""
         return prior.whiten(f) if self.latent.whitened else f
 
+    @cached_property
+    def _to_unconstrained(self):
+        """Hyper-parameters on their natural scale -> their value variables."""
+        natural = {rv: rv.type(name=rv.name) for rv in self.hyperparameters}
+        outputs = []
+        for rv, given in natural.items():
+            transform = self.model.rvs_to_transforms[rv]
+            if transform is not None:
+                inputs = graph_replace(rv.owner.inputs, natural, strict=False)
+                given = transform.forward(given, *inputs)
+            outputs.append(given)
+        return compile_graph(list(natural.values()), outputs, on_unused_input="ignore")
+
+    def unconstrained(self, values: Mapping[str, object]) -> np.ndarray:
+        """Theta at the natural values of all hyper-parameters, shape (d,), unchecked."""
+        natural = [np.asarray(values[rv.name], dtype=rv.dtype) for rv in self.hyperparameters]
+        parts = [np.ravel(part) for part in self._to_unconstrained(*natural)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
     def theta_from_natural(self, values: Mapping[str, object] | None) -> np.ndarray:
         """Theta at hyper-parameters given by name on their natural scale.
 
@@ -188,8 +207,7 @@ class LatentGaussianModel:
                 raise ValueError(
                     f"{name} must have the shape {shapes[name]}; found {np.shape(values[name])}."
                 )
-        start = make_initial_point_fn(model=self.model, overrides=dict(values))(0)
-        theta = self.theta(start)
+        theta = self.unconstrained(values)
         self._check_support(values, theta)
         return theta
 

@@ -32,8 +32,7 @@ def find_likelihood(
     model: pm.Model, latent: Latent, hyperparameters: Sequence[TensorVariable]
 ) -> Observation:
     """Everything observed of f; `Observation.bind` checks whether it factorises."""
-    size = model.initial_point()[model.rvs_to_values[latent.free_rv].name].size
-    f = pt.vector("f", shape=(size,))
+    f = pt.vector("f", shape=(latent.size,))
     parameters = [model.rvs_to_values[rv] for rv in hyperparameters]
     return Observation(model, latent, f, read_factors(model, latent, f), parameters)
 
@@ -62,7 +61,7 @@ class Observation:
     @property
     def size(self) -> int:
         """n, the number of latent values."""
-        return self.f.type.shape[0]
+        return self.latent.size
 
     @cached_property
     def functions(self) -> GraphFunctions:
@@ -76,7 +75,7 @@ class Observation:
         return find_closed_form(self.factors[0], self.f) if len(self.factors) == 1 else None
 
     @cached_property
-    def _predictor(self):
+    def predictor(self):
         """(*theta, f of shape (B, n)) -> eta of shape (B, m), and the family's parameters."""
         form = self.closed_form
         batch = pt.matrix("f_batch", shape=(None, self.size))
@@ -142,11 +141,11 @@ class Observation:
             return None
         y = _data(self.factors[0])
         rng = np.random.default_rng(0)
-        index, coupled = find_owners(lambda f: self._predictor(*point, f)[0], self.size, rng)
+        index, coupled = find_owners(lambda f: self.predictor(*point, f)[0], self.size, rng)
         if coupled.any() or (index == NO_LATENT).any() or len(np.unique(index)) < len(index):
             return None
         tries = np.stack([np.zeros(self.size), np.ones(self.size), rng.standard_normal(self.size)])
-        offset, one, at_random = self._predictor(*point, tries)[0]
+        offset, one, at_random = self.predictor(*point, tries)[0]
         slope = one - offset
         if y.shape != index.shape or not np.allclose(
             offset + slope * tries[2, index], at_random, rtol=1e-9, atol=1e-9
@@ -240,7 +239,7 @@ class _ClosedFormLikelihood:
     def __call__(self, theta: Sequence[np.ndarray]) -> Likelihood:
         if self._known is not None:
             return self._known
-        (offset, one), *parameters = self.observation._predictor(*theta, self._ends)
+        (offset, one), *parameters = self.observation.predictor(*theta, self._ends)
         base = self._base or self._build(*parameters)
         slope, size = one - offset, self.observation.size
         plain = np.array_equal(self.index, np.arange(size))

@@ -140,6 +140,7 @@ def _rows(variable: Variable | None, ndim: int, layout) -> Variable | None:
 
 
 def _without_axes(variable: Variable) -> Variable:
+    # Unlike `skip_views_and_axes` it keeps views: PyMC's function must find the same graph.
     while isinstance(core_op(variable), DimShuffle):
         variable = variable.owner.inputs[0]
     return variable

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 from pymc.pytensorf import compile as compile_graph
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.random.op import RandomVariable
@@ -23,17 +22,19 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.model.graph import core_op, depends_on
 from pymc_pseudomarginal.model.latent import Latent
+from pymc_pseudomarginal.model.likelihood import Observation
 
 
-def missing_responses(model: pm.Model) -> list[TensorVariable]:
-    """The free variables that stand for the masked part of an observed variable."""
+def missing_responses(model: pm.Model, latent: Latent) -> tuple[TensorVariable, ...]:
+    """The free variables that stand for masked parts of observed variables below f."""
     observed = {rv.name for rv in model.observed_RVs}
-    return [
+    return tuple(
         rv
         for rv in model.free_RVs
         if rv.name.endswith("_unobserved")
         and f"{rv.name.removesuffix('_unobserved')}_observed" in observed
-    ]
+        and depends_on(rv, latent.free_rv)
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,38 +43,37 @@ class MissingResponses:
 
     Attributes
     ----------
-    model : pymc.Model
-    latent : Latent
     rvs : tuple of TensorVariable
-    parameters : list of TensorVariable
-        The value variables of theta.
+    observation : Observation
+        Of the rest; it has the model, f and the value variables of theta.
     """
 
-    model: pm.Model
-    latent: Latent
     rvs: tuple[TensorVariable, ...]
-    parameters: list[TensorVariable]
+    observation: Observation
+
+    def __post_init__(self):
+        for rv in self.rvs:
+            _check(self.observation, rv)
 
     @property
     def values(self) -> list[TensorVariable]:
         """Their value variables."""
-        return [self.model.rvs_to_values[rv] for rv in self.rvs]
+        return [self.observation.model.rvs_to_values[rv] for rv in self.rvs]
 
     @cached_property
     def _sampler(self):
         """((*theta, f) -> draws on the scale on which PyMC stores them, its generators)."""
-        size = self.model.initial_point()[self.model.rvs_to_values[self.latent.free_rv].name].size
-        f = pt.vector("f", shape=(size,))
+        seen = self.observation
         outputs, generators = [], []
         for rv in self.rvs:
-            (replaced,) = graph_replace([rv], {self.latent.f: f}, strict=False)
+            (replaced,) = graph_replace([rv], {seen.latent.f: seen.f}, strict=False)
             _, shape, *parameters = replaced.owner.inputs
-            parameters = self.model.replace_rvs_by_values(parameters)
+            parameters = seen.model.replace_rvs_by_values(parameters)
             generators.append(pytensor.shared(np.random.default_rng(), name=f"rng of {rv.name}"))
             node = rv.owner.op.make_node(generators[-1], shape, *parameters)
-            transform, draw = self.model.rvs_to_transforms[rv], node.outputs[1]
+            transform, draw = seen.model.rvs_to_transforms[rv], node.outputs[1]
             outputs.append(draw if transform is None else transform.forward(draw, *node.inputs))
-        function = compile_graph([*self.parameters, f], outputs, on_unused_input="ignore")
+        function = compile_graph([*seen.parameters, seen.f], outputs, on_unused_input="ignore")
         return function, generators
 
     def draw(
@@ -92,23 +92,18 @@ class MissingResponses:
         }
 
 
-def find_missing(
-    model: pm.Model, latent: Latent, hyperparameters: Sequence[TensorVariable]
-) -> MissingResponses:
-    """The missing responses below the latent, checked: nothing else may depend on them."""
-    rvs = tuple(rv for rv in missing_responses(model) if depends_on(rv, latent.free_rv))
-    for rv in rvs:
-        if not isinstance(core_op(rv), RandomVariable):
+def _check(observation: Observation, rv: TensorVariable) -> None:
+    """Refuse what cannot be drawn, or what something else depends on."""
+    model, latent = observation.model, observation.latent
+    if not isinstance(core_op(rv), RandomVariable):
+        raise UnsupportedModelError(
+            f"{rv.name!r}, the missing part of an observed variable, has no distribution of "
+            "its own to draw from. Drop those observations, and index the latent by the rest "
+            f"({latent.name}[kept])."
+        )
+    for other in (*model.observed_RVs, *model.potentials, *model.free_RVs):
+        if other is not rv and depends_on(other, rv):
             raise UnsupportedModelError(
-                f"{rv.name!r}, the missing part of an observed variable, has no distribution of "
-                "its own to draw from. Drop those observations, and index the latent by the rest "
-                f"({latent.name}[kept])."
+                f"{other.name!r} depends on {rv.name!r}, a missing response below the latent "
+                f"{latent.name!r}. Only what is observed may depend on the latent."
             )
-        for other in (*model.observed_RVs, *model.potentials, *model.free_RVs):
-            if other is not rv and depends_on(other, rv):
-                raise UnsupportedModelError(
-                    f"{other.name!r} depends on {rv.name!r}, a missing response below the latent "
-                    f"{latent.name!r}. Only what is observed may depend on the latent."
-                )
-    parameters = [model.rvs_to_values[rv] for rv in hyperparameters]
-    return MissingResponses(model, latent, rvs, parameters)

@@ -10,7 +10,7 @@ from pymc_pseudomarginal.model.graph import depends_on, inputs_with_nan
 from pymc_pseudomarginal.model.latent import Latent, latent_candidates
 from pymc_pseudomarginal.model.latent_gaussian_model import LatentGaussianModel
 from pymc_pseudomarginal.model.likelihood import find_likelihood
-from pymc_pseudomarginal.model.missing import find_missing, missing_responses
+from pymc_pseudomarginal.model.missing import MissingResponses, missing_responses
 from pymc_pseudomarginal.numerics import NumericalFailure
 
 _EXPECTED = (
@@ -56,24 +56,25 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
       likelihood  y | f ~ Bernoulli (probit)
     """
     model = pm.modelcontext(model)
-    _refuse_discrete(model)
     latent = _find_latent(model)
-    missing = missing_responses(model)
+    missing = missing_responses(model, latent)
     hyperparameters = tuple(
         rv for rv in model.free_RVs if rv is not latent.free_rv and rv not in missing
     )
     for rv in hyperparameters:
+        if rv.dtype.startswith(("int", "uint", "bool")):
+            raise UnsupportedModelError(
+                f"The free variable {rv.name!r} is discrete; hyper-parameters must be continuous. "
+                "Marginalise it or fix it to a value."
+            )
         if depends_on(rv, latent.free_rv):
             raise UnsupportedModelError(
                 f"The free variable {rv.name!r} depends on the latent {latent.name!r}. Only "
                 "observed variables may hang on it: integrate it out or observe it."
             )
+    observation = find_likelihood(model, latent, hyperparameters)
     result = LatentGaussianModel(
-        model,
-        hyperparameters,
-        latent,
-        find_likelihood(model, latent, hyperparameters),
-        find_missing(model, latent, hyperparameters),
+        model, hyperparameters, latent, observation, MissingResponses(missing, observation)
     )
     _check_start(result)
     return result
@@ -118,16 +119,6 @@ def _factorises(model: pm.Model, latent: Latent) -> bool:
     except UnsupportedModelError:
         return False
     return True
-
-
-def _refuse_discrete(model: pm.Model) -> None:
-    missing = missing_responses(model)
-    for rv in model.free_RVs:
-        if rv.dtype.startswith(("int", "uint", "bool")) and rv not in missing:
-            raise UnsupportedModelError(
-                f"The free variable {rv.name!r} is discrete; hyper-parameters must be continuous. "
-                "Marginalise it or fix it to a value."
-            )
 
 
 def _check_start(model: LatentGaussianModel) -> None:

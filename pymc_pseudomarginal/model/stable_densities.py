@@ -50,27 +50,28 @@ def stable_log_density(rv: TensorVariable, value: TensorVariable) -> TensorVaria
 
 
 def _bernoulli(y, p):
-    log_p, log_q = _log_probabilities(p)
-    if log_p is None:
+    log_cdf, eta = _link(p)
+    if eta is None:
         return None
     # One logarithm per element, of the probability of what was seen.
-    return pt.switch(pt.eq(y, 1), log_p, pt.switch(pt.eq(y, 0), log_q, -np.inf))
+    log_density = log_cdf(pt.switch(pt.eq(y, 1), eta, -eta))
+    return pt.switch(pt.or_(pt.eq(y, 0), pt.eq(y, 1)), log_density, -np.inf)
 
 
 def _binomial(y, n, p):
-    log_p, log_q = _log_probabilities(p)
-    if log_p is None:
+    log_cdf, eta = _link(p)
+    if eta is None:
         return None
-    log_density = binomln(n, y) + y * log_p + (n - y) * log_q
+    log_density = binomln(n, y) + y * log_cdf(eta) + (n - y) * log_cdf(-eta)
     return pt.switch(pt.or_(pt.lt(y, 0), pt.gt(y, n)), -np.inf, log_density)
 
 
-def _log_probabilities(p):
-    """(log p, log(1 - p)) of a probit or logit probability, else (None, None)."""
+def _link(p):
+    """(log F, eta) of a probit or logit probability p = F(eta), else (None, None)."""
     if (eta := probit_argument(p)) is not None:
-        return log_phi(eta), log_phi(-eta)
+        return log_phi, eta
     if (eta := logit_argument(p)) is not None:
-        return log_sigmoid(eta), log_sigmoid(-eta)
+        return log_sigmoid, eta
     return None, None
 
 

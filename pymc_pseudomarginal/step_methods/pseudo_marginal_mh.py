@@ -143,7 +143,6 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
     def _choose_variables(self, vars) -> np.ndarray:
         """Set `vars` and return the positions in theta that this step moves."""
         read = self.latent_model
-        value_of = read.model.rvs_to_values.__getitem__
         chosen = named_variables(vars, read)
         moved = [rv for rv in read.hyperparameters if chosen is None or rv in chosen]
         left = [rv.name for rv in read.hyperparameters if rv not in moved]
@@ -158,25 +157,28 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
                 f"refresh=False retains an estimate that another step would make stale by moving "
                 f"{', '.join(left)}. Include it in vars, or use refresh=True."
             )
-        dimension = sum(int(np.prod(read.shapes[v.name])) for v in map(value_of, moved))
-        if dimension > _MANY:
-            largest = max(moved, key=lambda rv: np.prod(read.shapes[value_of(rv).name]))
-            _log.warning(
-                "PseudoMarginalMH moves %d hyper-parameters by a random walk, which explores so "
-                "many slowly. If %s is a vector of Gaussian effects, put its covariance into "
-                "that of %s instead.",
-                dimension,
-                largest.name,
-                read.latent.name,
-            )
         if left:
             _log.info(
                 "PseudoMarginalMH leaves %s to other steps (NUTS where none is given).",
                 ", ".join(left),
             )
-        values = [value_of(rv) for rv in moved]
+        values = [read.model.rvs_to_values[rv] for rv in moved]
+        self._warn_of_many(values)
         self.vars = [*values, read.latent_value, *read.missing.values]
         return np.r_[tuple(read.slices[value.name] for value in values)]
+
+    def _warn_of_many(self, values) -> None:
+        read = self.latent_model
+        sizes = {value: int(np.prod(read.shapes[value.name])) for value in values}
+        if sum(sizes.values()) > _MANY:
+            _log.warning(
+                "PseudoMarginalMH moves %d hyper-parameters by a random walk, which explores so "
+                "many slowly. If %s is a vector of Gaussian effects, put its covariance into "
+                "that of %s instead.",
+                sum(sizes.values()),
+                read.model.values_to_rvs[max(sizes, key=sizes.get)].name,
+                read.latent.name,
+            )
 
     def _compile(self):
         """Evaluate once, so that all is compiled before the chains go their ways."""

@@ -106,3 +106,21 @@ def test_the_reader_says_what_is_missing():
     read = pmpm.read_model(masked_model(observe_probit, labels()))
     assert [rv.name for rv in read.hyperparameters] == ["ls"]
     assert "missing     y_unobserved, drawn given f" in repr(read)
+
+
+def test_what_is_missing_elsewhere_is_a_hyperparameter():
+    # It does not depend on f, and may not be drawn without looking at what depends on it.
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        with pytest.warns(ImputationWarning):
+            pm.Normal("side", ls, 0.1, observed=np.ma.masked_array([0.5, 0.0], [False, True]))
+        observe_probit(add_gp(pm.gp.cov.Matern52(1, ls=ls), inputs()), labels())
+    read = pmpm.read_model(model)
+    assert [rv.name for rv in read.hyperparameters] == ["ls", "side_unobserved"]
+    assert read.missing.rvs == ()
+    theta = np.array([0.1, 0.4])
+    point = read.hyper_point(theta) | {"f_rotated_": np.zeros(N)}
+    terms = model.point_logps(point, round_vals=12)
+    assert read.log_prior(theta) == pytest.approx(
+        terms["ls"] + terms["side_observed"] + terms["side_unobserved"], abs=1e-6
+    )
