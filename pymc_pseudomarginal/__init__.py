@@ -2,10 +2,12 @@
 
 from importlib.metadata import version
 
-from pymc_pseudomarginal import datasets, ops
+from pymc_pseudomarginal import datasets, ops, plots
 from pymc_pseudomarginal.estimate import MarginalEstimate, estimate_log_marginal
 from pymc_pseudomarginal.model import LatentGaussianModel, UnsupportedModelError, read_model
+from pymc_pseudomarginal.prediction import predict, predict_approximately
 from pymc_pseudomarginal.scores import CapacityScores, capacity_scores
+from pymc_pseudomarginal.spread import estimator_spread
 from pymc_pseudomarginal.step_methods import EllipticalSlice, PseudoMarginalMH
 
 __version__ = version("pymc_pseudomarginal")
@@ -13,6 +15,7 @@ __version__ = version("pymc_pseudomarginal")
 __all__ = [
     "CapacityScores",
     "EllipticalSlice",
+    "GPClassifier",
     "LatentGaussianModel",
     "MarginalEstimate",
     "PseudoMarginalMH",
@@ -20,6 +23,18 @@ __all__ = [
     "capacity_scores",
     "datasets",
     "estimate_log_marginal",
+    "estimator_spread",
     "ops",
+    "plots",
+    "predict",
+    "predict_approximately",
     "read_model",
 ]
+
+
+def __getattr__(name):
+    if name == "GPClassifier":  # scikit-learn is an optional dependency
+        from pymc_pseudomarginal.classifier import GPClassifier
+
+        return GPClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,8 @@ from functools import cache
 import numpy as np
 import pymc as pm
 from problems import exp_quad
-from scipy.stats import gamma
+from scipy.spatial.distance import cdist
+from scipy.stats import gamma, norm
 
 from pymc_pseudomarginal.numerics import DensePrior, expectation_propagation, importance_set
 from pymc_pseudomarginal.numerics.likelihoods import ProbitLikelihood
@@ -30,8 +31,12 @@ def data():
     return X, (f + rng.standard_normal(N_DATA) > 0).astype(int)
 
 
+X_NEW = np.array([[0.5, 0.5], [0.05, 0.9], [0.8, 0.3], [1.5, 0.5]])
+"""New inputs: among the data, at their edge, and outside."""
+
+
 def gp_model(*, reparameterize=True):
-    """The PyMC model of these data."""
+    """(the PyMC model of these data, its process)."""
     X, y = data()
     with pm.Model() as model:
         ls = pm.Gamma("ls", LS_SHAPE, LS_RATE)
@@ -39,7 +44,7 @@ def gp_model(*, reparameterize=True):
         gp = pm.gp.Latent(cov_func=sigma * pm.gp.cov.ExpQuad(2, ls=ls))
         f = gp.prior("f", X=X, reparameterize=reparameterize)
         pm.Bernoulli("y", p=pm.math.invprobit(f), observed=y)
-    return model
+    return model, gp
 
 
 def quantities(ls, sigma, f):
@@ -57,9 +62,18 @@ def quantities(ls, sigma, f):
     }
 
 
+def predictive_probabilities(prior, f, ls, sigma):
+    """p(y* = 1|f, theta) at each new input for draws f of shape (N, n), by name."""
+    cross = sigma * np.exp(-0.5 * cdist(data()[0], X_NEW, "sqeuclidean") / ls**2)
+    solved = np.linalg.solve(prior.covariance, cross)
+    variance = sigma - np.sum(cross * solved, axis=0)
+    p = norm.cdf(f @ solved / np.sqrt(1.0 + variance))
+    return {f"p at {x}": p[:, i] for i, x in enumerate(X_NEW)}
+
+
 @cache
 def expectations():
-    """Posterior expectations of the quantities on the grid."""
+    """Posterior expectations of the quantities on the grid, and p(y* = 1|y) at the new inputs."""
     X, y = data()
     likelihood = ProbitLikelihood.from_labels(y)
     rng = np.random.default_rng(0)
@@ -76,6 +90,7 @@ def expectations():
             log_weights.append(draws.log_estimate + prior)
             weights = np.exp(draws.log_weights - draws.log_estimate) / 200
             values = quantities(np.full(200, ls), np.full(200, sigma), draws.samples[:, 0])
+            values |= predictive_probabilities(q.prior, draws.samples, ls, sigma)
             totals.append({name: float(weights @ value) for name, value in values.items()})
     weights = np.exp(np.array(log_weights) - max(log_weights))
     weights /= weights.sum()

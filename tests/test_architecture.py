@@ -19,9 +19,25 @@ ALLOWED = {
     "model": {"numerics"},
     "step_methods": {"arguments", "model", "numerics", "transitions"},
     "estimate": {"arguments", "model", "numerics"},
+    "prediction": {"arguments", "model", "numerics"},
+    "spread": {"arguments", "model", "numerics"},
     "datasets": set(),
     "scores": set(),
-    "__init__": {"datasets", "estimate", "model", "ops", "scores", "step_methods"},
+    "diagnostics": {"arguments"},
+    "plots": {"arguments", "diagnostics", "scores"},
+    "classifier": {"model", "prediction", "step_methods"},
+    "__init__": {
+        "classifier",
+        "datasets",
+        "estimate",
+        "model",
+        "ops",
+        "plots",
+        "prediction",
+        "scores",
+        "spread",
+        "step_methods",
+    },
 }
 # Parts that must work without PyMC and PyTensor.
 FRAMEWORK_FREE = {"arguments", "numerics", "transitions"}
@@ -74,6 +90,7 @@ def test_public_names_are_these():
     assert pmpm.__all__ == [
         "CapacityScores",
         "EllipticalSlice",
+        "GPClassifier",
         "LatentGaussianModel",
         "MarginalEstimate",
         "PseudoMarginalMH",
@@ -81,7 +98,11 @@ def test_public_names_are_these():
         "capacity_scores",
         "datasets",
         "estimate_log_marginal",
+        "estimator_spread",
         "ops",
+        "plots",
+        "predict",
+        "predict_approximately",
         "read_model",
     ]
     for name in pmpm.__all__:

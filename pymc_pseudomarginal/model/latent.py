@@ -79,7 +79,8 @@ def latent_candidates(model: pm.Model) -> list[Latent]:
     """Every free Gaussian vector, seen as a latent f.
 
     A Gaussian vector that enters only the prior of another (coefficients of a mean
-    function, say) is a hyper-parameter and not among them.
+    function, say) is a hyper-parameter and not among them; nor is one below which nothing
+    is observed (the process at new inputs, say), unless this is true of all.
     """
     observed = client_map([*model.observed_RVs, *model.potentials])
     # What nothing observed uses may still be used, and named, by a deterministic.
@@ -101,6 +102,7 @@ def latent_candidates(model: pm.Model) -> list[Latent]:
                 candidates.append(
                     Latent(rv, rv, size, mu, covariance, None, whitened=False, structured=False)
                 )
+    candidates = [c for c in candidates if c.free_rv in observed] or candidates
     above = {id(v) for c in candidates for v in ancestors(c.moments)}
     return [c for c in candidates if id(c.free_rv) not in above]
 

@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_pseudomarginal.model.graph import depends_on, distribution_name
 from pymc_pseudomarginal.model.latent import Latent
 from pymc_pseudomarginal.model.likelihood import Observation
-from pymc_pseudomarginal.model.missing import MissingResponses
+from pymc_pseudomarginal.model.unobserved import Unobserved
 from pymc_pseudomarginal.numerics import DensePrior, NotPositiveDefinite, RootedPrior
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 
@@ -32,12 +32,12 @@ class LatentGaussianModel:
     ----------
     model : pymc.Model
     hyperparameters : tuple of TensorVariable
-        The free variables but the latent and the missing responses.
+        The free variables but the latent and what is unobserved below it.
     latent : Latent
         f, its mean and its covariance.
     observation : Observation
         What is observed of f.
-    missing : MissingResponses
+    unobserved : Unobserved
         What PyMC imputes for masked data.
     """
 
@@ -45,7 +45,7 @@ class LatentGaussianModel:
     hyperparameters: tuple[TensorVariable, ...]
     latent: Latent
     observation: Observation
-    missing: MissingResponses
+    unobserved: Unobserved
 
     @cached_property
     def hyper_values(self) -> list[TensorVariable]:
@@ -147,11 +147,11 @@ class LatentGaussianModel:
         at_values = self.observation.bind()
         return lambda theta: at_values(list(self.hyper_point(theta).values()))
 
-    def draw_missing(
+    def draw_unobserved(
         self, rng: np.random.Generator, theta: np.ndarray, f: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Missing responses drawn from p(y|f, theta), by the names of their value variables."""
-        return self.missing.draw(rng, list(self.hyper_point(theta).values()), f)
+        """What is unobserved below f, drawn given f and theta, by the names of value variables."""
+        return self.unobserved.draw(rng, list(self.hyper_point(theta).values()), f)
 
     def f(self, point: Mapping[str, np.ndarray], prior: DensePrior) -> np.ndarray:
         """The latent f at a point of the model, shape (n,), a copy."""
@@ -176,6 +176,15 @@ class LatentGaussianModel:
                 given = transform.forward(given, *inputs)
             outputs.append(given)
         return compile_graph(list(natural.values()), outputs, on_unused_input="ignore")
+
+    @cached_property
+    def _to_natural(self):
+        return self._compile(self.model.replace_rvs_by_values(list(self.hyperparameters)))
+
+    def natural(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """The hyper-parameters at theta on their natural scale, by name."""
+        names = [rv.name for rv in self.hyperparameters]
+        return dict(zip(names, self._to_natural(*self.hyper_point(theta).values()), strict=True))
 
     def unconstrained(self, values: Mapping[str, object]) -> np.ndarray:
         """Theta at the natural values of all hyper-parameters, shape (d,), unchecked."""
@@ -216,13 +225,12 @@ class LatentGaussianModel:
         rvs = list(self.hyperparameters)
         if not rvs:
             return
-        log_densities = self.model.logp(vars=rvs, jacobian=False, sum=False)
-        natural = self.model.replace_rvs_by_values(rvs)
-        results = self._compile([*log_densities, *natural])(*self.hyper_point(theta).values())
-        for i, rv in enumerate(rvs):
-            log_density, again = results[i], results[len(rvs) + i]
+        density = self._compile(self.model.logp(vars=rvs, jacobian=False, sum=False))
+        log_densities, again = density(*self.hyper_point(theta).values()), self.natural(theta)
+        for rv, log_density in zip(rvs, log_densities, strict=True):
             # Weights that do not sum to one become others that do.
-            if not np.isfinite(log_density).all() or not np.allclose(again, values[rv.name]):
+            same = np.allclose(again[rv.name], values[rv.name])
+            if not same or not np.isfinite(log_density).all():
                 raise ValueError(f"{rv.name} = {values[rv.name]} is outside its support.")
 
     def __repr__(self):
@@ -235,7 +243,7 @@ class LatentGaussianModel:
             if any(depends_on(graph, rv) for graph in self.latent.moments)
         )
         given = f"; {inputs}" if inputs else ""
-        missing = ", ".join(rv.name for rv in self.missing.rvs)
+        unobserved = ", ".join(rv.name for rv in self.unobserved.rvs)
         return "\n".join(
             [
                 "LatentGaussianModel",
@@ -243,7 +251,7 @@ class LatentGaussianModel:
                 f"  f           {self.latent.name} ({self.size},){stored}",
                 f"  prior       f ~ Normal(m, K{given}), K dense",
                 f"  likelihood  {self.observation}",
-                *([f"  missing     {missing}, drawn given f"] if missing else []),
+                *([f"  unobserved  {unobserved}, drawn given f"] if unobserved else []),
             ]
         )
 

@@ -10,7 +10,7 @@ from pymc_pseudomarginal.model.graph import depends_on, inputs_with_nan
 from pymc_pseudomarginal.model.latent import Latent, latent_candidates
 from pymc_pseudomarginal.model.latent_gaussian_model import LatentGaussianModel
 from pymc_pseudomarginal.model.likelihood import find_likelihood
-from pymc_pseudomarginal.model.missing import MissingResponses, missing_responses
+from pymc_pseudomarginal.model.unobserved import Unobserved, unobserved_below
 from pymc_pseudomarginal.numerics import NumericalFailure
 
 _EXPECTED = (
@@ -57,9 +57,9 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
     """
     model = pm.modelcontext(model)
     latent = _find_latent(model)
-    missing = missing_responses(model, latent)
+    unobserved = unobserved_below(model, latent)
     hyperparameters = tuple(
-        rv for rv in model.free_RVs if rv is not latent.free_rv and rv not in missing
+        rv for rv in model.free_RVs if rv is not latent.free_rv and rv not in unobserved
     )
     for rv in hyperparameters:
         if rv.dtype.startswith(("int", "uint", "bool")):
@@ -74,7 +74,7 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
             )
     observation = find_likelihood(model, latent, hyperparameters)
     result = LatentGaussianModel(
-        model, hyperparameters, latent, observation, MissingResponses(missing, observation)
+        model, hyperparameters, latent, observation, Unobserved(unobserved, observation)
     )
     _check_start(result)
     return result

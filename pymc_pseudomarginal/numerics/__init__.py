@@ -7,9 +7,11 @@ from pymc_pseudomarginal.numerics.errors import (
     NotPositiveDefinite,
     NumericalFailure,
 )
+from pymc_pseudomarginal.numerics.gaussian_expectation import gaussian_expectation
 from pymc_pseudomarginal.numerics.gradients import ep_gradient, laplace_gradient
 from pymc_pseudomarginal.numerics.importance import ImportanceSet, importance_set
 from pymc_pseudomarginal.numerics.laplace import laplace
+from pymc_pseudomarginal.numerics.new_points import NewPoints
 from pymc_pseudomarginal.numerics.prior import DensePrior, RootedPrior
 
 APPROXIMATIONS = {"laplace": laplace, "ep": expectation_propagation}
@@ -20,12 +22,14 @@ __all__ = [
     "Approximation",
     "DensePrior",
     "ImportanceSet",
+    "NewPoints",
     "NoFiniteApproximation",
     "NotPositiveDefinite",
     "NumericalFailure",
     "RootedPrior",
     "ep_gradient",
     "expectation_propagation",
+    "gaussian_expectation",
     "importance_set",
     "laplace",
     "laplace_gradient",

@@ -70,7 +70,7 @@ class EllipticalSlice(LatentGaussianStep):
                     f"EllipticalSlice moves the latent {latent.name!r}, not {variable.name!r}. "
                     "Give that variable to another step method."
                 )
-        self.vars = [self.latent_model.latent_value, *self.latent_model.missing.values]
+        self.vars = [self.latent_model.latent_value, *self.latent_model.unobserved.values]
         self._prior: DensePrior | None = None
         self._theta: np.ndarray | None = None
 
@@ -89,7 +89,7 @@ class EllipticalSlice(LatentGaussianStep):
             self.rng, model.f(point, prior), prior, self._likelihood(theta), moves=self.moves
         )
         updates = {model.latent_value.name: model.stored_latent(f, prior)}
-        updates |= model.draw_missing(self.rng, theta, f)
+        updates |= model.draw_unobserved(self.rng, theta, f)
         return updates, {"slice_evaluations": info.evaluations}
 
     def _idle_statistics(self):

@@ -164,7 +164,7 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
             )
         values = [read.model.rvs_to_values[rv] for rv in moved]
         self._warn_of_many(values)
-        self.vars = [*values, read.latent_value, *read.missing.values]
+        self.vars = [*values, read.latent_value, *read.unobserved.values]
         return np.r_[tuple(read.slices[value.name] for value in values)]
 
     def _warn_of_many(self, values) -> None:
@@ -187,7 +187,7 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
         try:
             with self._one_blas_thread():
                 conditional = self._evaluate(theta)
-                read.draw_missing(np.random.default_rng(0), theta, conditional.prior.mean)
+                read.draw_unobserved(np.random.default_rng(0), theta, conditional.prior.mean)
         except NumericalFailure:
             pass  # the chain may start elsewhere; if not, its first step will say so
 
@@ -278,7 +278,7 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
         self._remember(state, info)
         updates = model.hyper_point(conditional.theta)
         updates[model.latent_value.name] = model.stored_latent(f, conditional.prior)
-        updates |= model.draw_missing(self.rng, conditional.theta, f)
+        updates |= model.draw_unobserved(self.rng, conditional.theta, f)
         return updates, statistics(conditional, info, moves)
 
     def _idle_statistics(self):

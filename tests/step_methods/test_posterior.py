@@ -35,12 +35,25 @@ def assert_grid_posterior(idata):
     assert_within({name: z_of_chains(values, truth[name]) for name, values in draws.items()})
 
 
+def assert_grid_predictions(idata, model, gp):
+    found = pmpm.predict(idata, gp, gp_truth.X_NEW, model=model, progressbar=False)["p"]
+    truth = gp_truth.expectations()
+    assert_within(
+        {
+            f"p at {x}": z_of_chains(found.sel(point=i), truth[f"p at {x}"])
+            for i, x in enumerate(gp_truth.X_NEW)
+        }
+    )
+
+
 @PARAMETERISATIONS
 @pytest.mark.parametrize("approximation", ["laplace", "ep"])
 def test_gp_posterior_equals_the_grid(approximation, reparameterize):
-    with gp_truth.gp_model(reparameterize=reparameterize):
+    model, gp = gp_truth.gp_model(reparameterize=reparameterize)
+    with model:
         idata = sample(pmpm.PseudoMarginalMH(approximation=approximation), 2000)
     assert_grid_posterior(idata)
+    assert_grid_predictions(idata, model, gp)
     statistics = idata["sample_stats"]
     assert float(statistics["pm_failed"].sum()) == 0
     # Tuned to 0.25 on the approximate marginal; noise and skewness take a little.
@@ -48,12 +61,12 @@ def test_gp_posterior_equals_the_grid(approximation, reparameterize):
 
 
 def test_algorithm_1_of_the_paper_equals_the_grid():
-    with gp_truth.gp_model():
+    with gp_truth.gp_model()[0]:
         assert_grid_posterior(sample(pmpm.PseudoMarginalMH(refresh=False), 2000))
 
 
 def test_posterior_stays_right_when_another_step_moves_part_of_theta():
-    with gp_truth.gp_model() as model:
+    with gp_truth.gp_model()[0] as model:
         steps = [pmpm.PseudoMarginalMH(vars=["ls"]), pm.Slice([model["sigma"]])]
         assert_grid_posterior(sample(steps, 1500, tune=300))
 

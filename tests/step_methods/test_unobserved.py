@@ -1,8 +1,9 @@
-"""Masked responses: left out of the likelihood, and drawn from p(y|f, theta)."""
+"""Masked responses and the process at new inputs: drawn given f and theta."""
 
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
 from models import N, add_gp, inputs, labels
 from pymc.exceptions import ImputationWarning
 from scipy.stats import norm
@@ -21,6 +22,10 @@ def masked_model(observe, y):
         with pytest.warns(ImputationWarning):
             observe(f, np.ma.masked_array(y, MISSING))
     return model
+
+
+def observe_normal(f, y):
+    pm.Normal("y", f, 0.5, observed=y)
 
 
 def observe_probit(f, y):
@@ -75,6 +80,39 @@ def test_missing_positive_responses_follow_the_latent():
     )
 
 
+def test_missing_gaussian_responses_are_not_taken_for_the_latent():
+    read = pmpm.read_model(masked_model(observe_normal, np.linspace(-1.0, 1.0, N)))
+    assert read.latent.name == "f"
+    assert [rv.name for rv in read.unobserved.rvs] == ["y_unobserved"]
+
+
+def test_the_process_at_new_inputs_follows_the_latent():
+    with pm.Model() as model:
+        ls = pm.Gamma("ls", 2.0, 2.0)
+        gp = pm.gp.Latent(cov_func=pm.gp.cov.Matern52(1, ls=ls))
+        observe_probit(gp.prior("f", X=inputs()), labels())
+        new = np.array([[-1.5], [0.3]])
+        gp.conditional("f_new", new)
+    assert "unobserved  f_new, drawn given f" in repr(pmpm.read_model(model))
+    posterior = sample(model, pmpm.PseudoMarginalMH)
+    expected = pmpm.predict(
+        xr.DataTree.from_dict({"posterior": xr.Dataset(posterior)}),
+        gp,
+        new,
+        model=model,
+        progressbar=False,
+    )
+    z = ((posterior["f_new"].values - expected["f_mean"]) / np.sqrt(expected["f_var"])).values
+    for i in range(2):
+        assert_within(
+            {
+                "mean": z_of_chains(z[..., i], 0.0),
+                "square": z_of_chains(z[..., i] ** 2, 1.0),
+                "with ls": z_of_chains(z[..., i] * np.log(posterior["ls"].values), 0.0),
+            }
+        )
+
+
 def test_the_posterior_is_that_of_the_rest():
     masked = sample(masked_model(observe_probit, labels()), pmpm.PseudoMarginalMH)
     with pm.Model() as model:
@@ -105,7 +143,7 @@ def test_the_slice_step_draws_them_as_well():
 def test_the_reader_says_what_is_missing():
     read = pmpm.read_model(masked_model(observe_probit, labels()))
     assert [rv.name for rv in read.hyperparameters] == ["ls"]
-    assert "missing     y_unobserved, drawn given f" in repr(read)
+    assert "unobserved  y_unobserved, drawn given f" in repr(read)
 
 
 def test_what_is_missing_elsewhere_is_a_hyperparameter():
@@ -117,7 +155,7 @@ def test_what_is_missing_elsewhere_is_a_hyperparameter():
         observe_probit(add_gp(pm.gp.cov.Matern52(1, ls=ls), inputs()), labels())
     read = pmpm.read_model(model)
     assert [rv.name for rv in read.hyperparameters] == ["ls", "side_unobserved"]
-    assert read.missing.rvs == ()
+    assert read.unobserved.rvs == ()
     theta = np.array([0.1, 0.4])
     point = read.hyper_point(theta) | {"f_rotated_": np.zeros(N)}
     terms = model.point_logps(point, round_vals=12)

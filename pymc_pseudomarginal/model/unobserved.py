@@ -1,8 +1,8 @@
-"""Missing responses: what PyMC imputes below f, drawn from p(y_missing|f, theta).
+"""Free variables below f on which nothing observed depends, drawn given f and theta.
 
-For masked data PyMC adds a free variable below f. Given f and theta it is independent
-of everything observed, so that (theta, f) is sampled without it, and a draw from its own
-distribution completes the joint posterior.
+PyMC adds one for masked data, and ``gp.conditional`` adds the process at new inputs.
+Given f and theta such a variable is independent of everything observed, so that (theta, f)
+is sampled without it, and a draw from its own distribution completes the joint posterior.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pymc as pm
 import pytensor
 from pymc.pytensorf import compile as compile_graph
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
@@ -25,27 +26,25 @@ from pymc_pseudomarginal.model.latent import Latent
 from pymc_pseudomarginal.model.likelihood import Observation
 
 
-def missing_responses(model: pm.Model, latent: Latent) -> tuple[TensorVariable, ...]:
-    """The free variables that stand for masked parts of observed variables below f."""
-    observed = {rv.name for rv in model.observed_RVs}
+def unobserved_below(model: pm.Model, latent: Latent) -> tuple[TensorVariable, ...]:
+    """The free variables below f on which nothing observed depends."""
+    above = set(ancestors([*model.observed_RVs, *model.potentials]))
     return tuple(
         rv
         for rv in model.free_RVs
-        if rv.name.endswith("_unobserved")
-        and f"{rv.name.removesuffix('_unobserved')}_observed" in observed
-        and depends_on(rv, latent.free_rv)
+        if rv is not latent.free_rv and rv not in above and depends_on(rv, latent.free_rv)
     )
 
 
 @dataclass(frozen=True, repr=False)
-class MissingResponses:
-    """The missing responses of a model and how to draw them.
+class Unobserved:
+    """The unobserved variables below f and how to draw them.
 
     Attributes
     ----------
     rvs : tuple of TensorVariable
     observation : Observation
-        Of the rest; it has the model, f and the value variables of theta.
+        What is observed; it has the model, f and the value variables of theta.
     """
 
     rvs: tuple[TensorVariable, ...]
@@ -79,7 +78,7 @@ class MissingResponses:
     def draw(
         self, rng: np.random.Generator, theta: Sequence[np.ndarray], f: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """New values of the missing responses, by the names of their value variables."""
+        """New values of the variables, by the names of their value variables."""
         if not self.rvs:
             return {}
         function, generators = self._sampler
@@ -97,13 +96,14 @@ def _check(observation: Observation, rv: TensorVariable) -> None:
     model, latent = observation.model, observation.latent
     if not isinstance(core_op(rv), RandomVariable):
         raise UnsupportedModelError(
-            f"{rv.name!r}, the missing part of an observed variable, has no distribution of "
-            "its own to draw from. Drop those observations, and index the latent by the rest "
-            f"({latent.name}[kept])."
+            f"The unobserved variable {rv.name!r} below the latent {latent.name!r} is composed of "
+            "others and cannot be drawn on its own. Where it stands for masked data, drop "
+            f"those and index the latent by the rest ({latent.name}[kept])."
         )
-    for other in (*model.observed_RVs, *model.potentials, *model.free_RVs):
+    for other in model.free_RVs:
         if other is not rv and depends_on(other, rv):
             raise UnsupportedModelError(
-                f"{other.name!r} depends on {rv.name!r}, a missing response below the latent "
-                f"{latent.name!r}. Only what is observed may depend on the latent."
+                f"The free variable {other.name!r} depends on {rv.name!r}, which depends on the "
+                f"latent {latent.name!r}. Draw {other.name!r} after sampling, by "
+                "pm.sample_posterior_predictive."
             )

@@ -1,0 +1,180 @@
+"""The response at new points: the distribution of y given a latent value and theta.
+
+A new point can take the place of a datum if the observed variable depends on its element
+of f in the same way for all data. Its graph, which is compiled for the n elements of f,
+then serves for new latent values, n at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc.distributions.moments import mean as mean_of
+from pymc.exceptions import UndefinedMomentException
+from pymc.pytensorf import compile as compile_graph
+from pytensor.graph.replace import vectorize_graph
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.random.op import RandomVariable
+from scipy.special import ndtr
+
+from pymc_pseudomarginal.model.dependence import NO_LATENT, find_owners
+from pymc_pseudomarginal.model.errors import UnsupportedModelError
+from pymc_pseudomarginal.model.factors import Factor
+from pymc_pseudomarginal.model.graph import core_op, distribution_parameters
+from pymc_pseudomarginal.model.likelihood import Observation
+from pymc_pseudomarginal.numerics import gaussian_expectation
+
+_TRIALS = np.array([-1.3, 0.0, 0.7])
+"""Latent values at which the data are compared with each other."""
+
+
+class Response:
+    """What is observed at a point with a given latent value.
+
+    Parameters
+    ----------
+    observation : Observation
+    theta : sequence of array
+        Values of theta at which to see whether all data have the same distribution.
+
+    Attributes
+    ----------
+    name : str
+        Of the observed variable.
+    quantity : {"p", "mean"}
+        What `expectation` gives: probabilities of a binary or categorical response, or
+        its mean.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model does not say what is observed at a new point.
+    """
+
+    def __init__(self, observation: Observation, theta: Sequence[np.ndarray]):
+        self.observation = observation
+        factor = _only_variable(observation)
+        self.name = factor.name
+        self._generator = pytensor.shared(np.random.default_rng(), name=f"rng of {self.name}")
+        self._rv = _without_size(factor.rv, self._generator)
+        binary = isinstance(core_op(factor.rv), BernoulliRV)
+        self.categorical = isinstance(core_op(factor.rv), CategoricalRV)
+        self.quantity = "p" if binary or self.categorical else "mean"
+        self._value = self._compile(_value_graph(self._rv, factor, self.quantity))
+        form = observation.closed_form
+        probit = binary and form is not None and form.name == "probit"
+        self._predictor = self._compile(form.eta) if probit else None
+        self._places, self._elements = self._check_equal(theta)
+
+    def expectation(
+        self, theta: Sequence[np.ndarray], mean: np.ndarray, variance: np.ndarray
+    ) -> np.ndarray:
+        """E[p] or E[mean of y] for a latent value N(mean, variance), elementwise.
+
+        Analytic for the probit link of an affine predictor, else by quadrature.
+        """
+        if self._predictor is not None:
+            offset, one, other = self._evaluate(self._predictor, theta, np.array([0.0, 1.0, -2.0]))
+            slope = one - offset
+            if np.isclose(other, offset - 2.0 * slope, rtol=1e-9, atol=1e-12):
+                return ndtr((offset + slope * mean) / np.sqrt(1.0 + slope**2 * variance))
+        return gaussian_expectation(lambda f: self._evaluate(self._value, theta, f), mean, variance)
+
+    def draw(
+        self, rng: np.random.Generator, theta: Sequence[np.ndarray], f: np.ndarray
+    ) -> np.ndarray:
+        """Responses at latent values f, of the shape of f."""
+        function = self._sampler  # PyMC gives the generator a state of its own when it compiles
+        seed = rng.integers(2**63)
+        self._generator.set_value(np.random.Generator(np.random.PCG64(seed)), borrow=True)
+        return self._evaluate(function, theta, f)
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether `draw` works: not for distributions composed of others."""
+        return isinstance(core_op(self._rv), RandomVariable)
+
+    @cached_property
+    def _sampler(self):
+        return self._compile(self._rv)
+
+    def _compile(self, graph):
+        """(*theta, f of shape (B, n)) -> `graph` at every row, its elements on one axis."""
+        seen = self.observation
+        batch = pt.matrix("f_batch", shape=(None, seen.size))
+        rows = vectorize_graph(graph, {seen.f: batch})
+        n_kept = 1 if self.categorical and graph.ndim > self._rv.ndim else 0
+        kept = [rows.shape[rows.ndim - n_kept + i] for i in range(n_kept)]
+        rows = rows.reshape((batch.shape[0], -1, *kept))
+        function = compile_graph([*seen.parameters, batch], rows, on_unused_input="ignore")
+        function.trust_input = True
+        return function
+
+    def _check_equal(self, theta):
+        """An element of f for each place, and an element of y that depends on it."""
+        size = self.observation.size
+
+        def first(f):  # the probability of one category tells as much as all
+            values = self._value(*theta, f)
+            return values[..., 0] if values.ndim == 3 else values
+
+        values = first(np.repeat(_TRIALS[:, None], size, axis=1))
+        owners, _ = find_owners(first, size, np.random.default_rng(0))
+        scale = np.max(np.abs(values), axis=1, keepdims=True)
+        if (owners == NO_LATENT).any() or np.any(np.abs(values - values[:, :1]) > 1e-9 * scale):
+            raise UnsupportedModelError(
+                f"The distribution of {self.name!r} differs from datum to datum by more than the "
+                "latent (an exposure, covariates, a group), and the model does not say what "
+                "those are at new inputs."
+            )
+        return np.unique(owners, return_index=True)
+
+    def _evaluate(self, function, theta, f):
+        """A compiled function at latent values f of any shape."""
+        places = len(self._places)
+        flat = np.ravel(f)
+        rows = -(-flat.size // places)
+        filled = np.zeros(rows * places)
+        filled[: flat.size] = flat
+        batch = np.zeros((rows, self.observation.size))
+        batch[:, self._places] = filled.reshape(rows, places)
+        values = function(*theta, batch)[:, self._elements]
+        values = values.reshape(rows * places, *values.shape[2:])[: flat.size]
+        return values.reshape(np.shape(f) + values.shape[1:])
+
+
+def _only_variable(observation: Observation) -> Factor:
+    if len(observation.factors) == 1 and observation.factors[0].rv is not None:
+        return observation.factors[0]
+    found = ", ".join(f"{f.name!r} ({f.kind})" for f in observation.factors)
+    raise UnsupportedModelError(
+        f"Several variables or a potential depend on the latent, {found}; which of them is meant "
+        "at new inputs cannot be told."
+    )
+
+
+def _without_size(rv, generator):
+    """The variable with elements that its parameters alone make, and a generator of our own.
+
+    A size would be that of the data, and has no place at new points.
+    """
+    op = rv.owner.op
+    if not isinstance(op, RandomVariable) or any(op.ndims_params):
+        return rv
+    parameters = pt.broadcast_arrays(*op.dist_params(rv.owner))
+    return op.make_node(generator, None, *parameters).outputs[1]
+
+
+def _value_graph(rv, factor, quantity):
+    if quantity == "p":
+        return distribution_parameters(rv)[0]
+    try:
+        return mean_of(rv)
+    except (NotImplementedError, UndefinedMomentException) as error:
+        raise UnsupportedModelError(
+            f"PyMC does not know the mean of {factor.name!r} ({factor.kind})."
+        ) from error
