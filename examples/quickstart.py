@@ -4,8 +4,8 @@ Two blood tests of 215 patients, and whether their thyroid is normal. A Gaussian
 how the probability of an abnormal thyroid varies with the two tests; its length-scales and
 its variance are sampled together with it, exactly, by `pmpm.PseudoMarginalMH`.
 
-Run it with ``python examples/quickstart.py``. It takes one to two minutes on two cores (longer
-the first time, while PyMC compiles) and leaves three pictures and the draws in a folder.
+Run it with ``python examples/quickstart.py``. It takes about a minute on two cores (longer the
+first time, while PyMC compiles) and leaves three pictures and the draws in a folder.
 """
 
 from __future__ import annotations
@@ -20,13 +20,8 @@ from pathlib import Path
 import arviz as az
 import numpy as np
 import pymc as pm
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
-from scipy.interpolate import RectBivariateSpline
 from scipy.stats import gaussian_kde
 from threadpoolctl import threadpool_limits
 
@@ -73,14 +68,15 @@ def standardise(features: np.ndarray, training: Patients) -> np.ndarray:
 
 def build_model(training: Patients) -> tuple[pm.Model, pm.gp.Latent]:
     """A Gaussian-process probit model, written as for any other sampler of PyMC."""
-    X = standardise(training.features, training)
-    d = X.shape[1]
+    d = len(FEATURES)
     with pm.Model(coords={"feature": list(FEATURES)}) as model:
+        # In pm.Data, so that PyMC 6 need not compile anew for other data of the same kind.
+        X = pm.Data("X", standardise(training.features, training))
         ls = pm.Gamma("ls", 1.0, 1 / np.sqrt(d), dims="feature")  # a length-scale per feature
         sigma = pm.Gamma("sigma", 1.2, 0.2)  # the prior variance of f
         gp = pm.gp.Latent(cov_func=sigma * pm.gp.cov.ExpQuad(d, ls=ls))
         f = gp.prior("f", X=X)
-        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=training.y)
+        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=pm.Data("labels", training.y))
     return model, gp
 
 
@@ -95,42 +91,14 @@ def report(idata) -> None:
     )
 
 
-def predict(idata, model: pm.Model, gp: pm.gp.Latent, X: np.ndarray, seed: int) -> np.ndarray:
-    """p(abnormal) at the rows of X, theta and f integrated out; shape (len(X),).
-
-    Every draw of (theta, f) gives one draw of f at the new points, and the mean of Phi of
-    those is the probability. Successive draws are alike, so that a few hundred suffice.
-    """
-    posterior = idata["posterior"]
-    thinning = max(1, posterior.sizes["chain"] * posterior.sizes["draw"] // 200)
-    with model:
-        f_new = gp.conditional("f_new", X)
-        pm.Deterministic("p_new", pm.math.invprobit(f_new))
-        predictions = pm.sample_posterior_predictive(
-            idata.sel(draw=slice(None, None, thinning)),
-            var_names=["p_new"],
-            predictions=True,
-            random_seed=seed,
-            progressbar=False,
-        )
-    return predictions["predictions"]["p_new"].mean(dim=("chain", "draw")).to_numpy()
-
-
-def make_grid(training: Patients, held_out: Patients, size: int = 20) -> list[np.ndarray]:
-    """The two axes of a grid over all patients, with a margin; shape (size,) each."""
+def make_grid(training: Patients, held_out: Patients, size: int = 50) -> np.ndarray:
+    """The points of a grid over all patients, with a margin; shape (size², 2)."""
     features = np.vstack([training.features, held_out.features])
     low, high = features.min(axis=0), features.max(axis=0)
     margin = 0.05 * (high - low)
     low, high = np.maximum(low - margin, 0.0), high + margin
-    return [np.linspace(a, b, size) for a, b in zip(low, high, strict=True)]
-
-
-def roc_curve(y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """False and true positive rates as the threshold falls, and the area under the curve."""
-    thresholds = np.concatenate([[np.inf], np.unique(p)[::-1]])
-    called = p >= thresholds[:, None]
-    false_positive, true_positive = called[:, y == 0].mean(axis=1), called[:, y == 1].mean(axis=1)
-    return false_positive, true_positive, float(np.trapezoid(true_positive, false_positive))
+    axes = [np.linspace(a, b, size) for a, b in zip(low, high, strict=True)]
+    return np.column_stack([axis.ravel() for axis in np.meshgrid(*axes)])
 
 
 def plot_traces(idata) -> Figure:
@@ -162,75 +130,39 @@ def plot_traces(idata) -> Figure:
     return figure
 
 
-def plot_map(
-    axes: list[np.ndarray], p: np.ndarray, training: Patients, held_out: Patients
-) -> Figure:
-    """p(abnormal), given on the grid of the two axes, with the patients on it."""
-    # The surface is smooth on the scale of the grid: a spline shows it without corners.
-    fine = [np.linspace(axis[0], axis[-1], 150) for axis in axes]
-    p = np.clip(RectBivariateSpline(*axes, p)(*fine), 0, 1).T
+def plot_map(grid: np.ndarray, p: np.ndarray, training: Patients, held_out: Patients) -> Figure:
+    """p(abnormal) at the points of the grid, with the patients on it."""
     figure = Figure(figsize=(7.4, 5.7), layout="constrained")
-    ax = figure.subplots()
-    shades = LinearSegmentedColormap.from_list("p", ["#6CB4E0", "#FAFAFA", "#F5A876"])
-    surface = ax.contourf(*fine, p, np.linspace(0, 1, 21), cmap=shades)
-    ax.contour(*fine, p, [0.5], colors="black", linewidths=2)
-    ax.contour(*fine, p, [0.25, 0.75], colors="black", linewidths=0.9, linestyles="dashed")
-    colour_bar = figure.colorbar(surface, ticks=np.linspace(0, 1, 5), pad=0.02)
-    colour_bar.set_label("p(abnormal), hyper-parameters and latent integrated out")
-    symbols = [
-        symbol
-        for patients, held in ((training, False), (held_out, True))
-        for symbol in draw_patients(ax, patients, held_out=held)
-    ]
-    lines = [
-        Line2D([], [], color="black", lw=2, label="p = 0.5"),
-        Line2D([], [], color="black", lw=0.9, ls="dashed", label="p = 0.25 and 0.75"),
-    ]
-    ax.set(**dict(zip(("xlabel", "ylabel"), FEATURES.values(), strict=True)))
+    ax = pmpm.plots.plot_probability(
+        grid, p, ax=figure.subplots(), feature_names=list(FEATURES.values())
+    )
+    for patients, held in ((training, False), (held_out, True)):
+        for label, (name, marker, colour) in enumerate(zip(CLASSES, MARKERS, COLOURS, strict=True)):
+            ax.scatter(
+                *patients.features[patients.y == label].T,
+                s=34,
+                marker=marker,
+                facecolor="white" if held else colour,
+                edgecolor=colour if held else "white",
+                linewidth=1.6 if held else 0.7,
+                zorder=3,  # above the contours
+                label=f"{name}, {'held out' if held else 'training'}",
+            )
     ax.set_title("Probability of an abnormal thyroid: high on both sides of a normal band")
-    figure.legend(handles=symbols + lines, loc="outside lower center", ncols=3)
+    if ax.get_legend() is not None:
+        ax.get_legend().remove()
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
-def draw_patients(ax: Axes, patients: Patients, *, held_out: bool) -> list[PathCollection]:
-    """Mark patients by class, those held out with open symbols."""
-    return [
-        ax.scatter(
-            *patients.features[patients.y == label].T,
-            s=34,
-            marker=marker,
-            facecolor="white" if held_out else colour,
-            edgecolor=colour if held_out else "white",
-            linewidth=1.6 if held_out else 0.7,
-            zorder=3,  # above the contours
-            label=f"{name}, {'held out' if held_out else 'training'}",
-        )
-        for label, (name, marker, colour) in enumerate(zip(CLASSES, MARKERS, COLOURS, strict=True))
-    ]
-
-
-def plot_roc(y: np.ndarray, p: np.ndarray) -> Figure:
-    """The ROC curve of the held-out patients."""
-    false_positive, true_positive, auc = roc_curve(y, p)
-    called = p >= 0.5
-    figure = Figure(figsize=(5.6, 5.6), layout="constrained")
-    ax = figure.subplots()
-    ax.plot([0, 1], [0, 1], color="0.5", ls="dashed", label="guessing (AUC 0.5)")
-    ax.plot(false_positive, true_positive, color=COLOURS[0], lw=2.2, label="Gaussian process")
-    ax.scatter(
-        called[y == 0].mean(),
-        called[y == 1].mean(),
-        s=70,
-        color=COLOURS[1],
-        zorder=3,
-        label="calling abnormal where p ≥ 0.5",
+def plot_scores(scores: pmpm.CapacityScores, held_out: Patients) -> Figure:
+    """Accuracy and AUC of the patients for whom the classifier is sure enough to decide."""
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure.suptitle(
+        f"{len(held_out.y)} held-out patients, {held_out.y.sum()} of them abnormal: "
+        "does it know when it does not know?"
     )
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    ax.set(xlabel="false positive rate (normal patients called abnormal)")
-    ax.set(ylabel="true positive rate (abnormal patients found)")
-    ax.set_title(f"ROC on {len(y)} held-out patients, {y.sum()} of them abnormal: AUC {auc:.3f}")
-    ax.title.set_fontsize("medium")
-    ax.legend(loc="lower right")
+    pmpm.plots.plot_capacity(scores, ax=figure.subplots(1, 2))
     return figure
 
 
@@ -269,19 +201,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cores=min(options.chains, os.cpu_count() or 1),
             random_seed=options.seed,
         )
-    report(idata)
-
-    axes = make_grid(training, held_out)
-    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")])
-    X_new = standardise(np.vstack([grid, held_out.features]), training)
-    p_grid, p_held_out = np.split(predict(idata, model, gp, X_new, options.seed), [len(grid)])
-    print(f"AUC on {len(held_out.y)} held-out patients: {roc_curve(held_out.y, p_held_out)[2]:.3f}")
+        report(idata)
+        # Successive draws are alike: every tenth says as much about a map.
+        thinned = idata.sel(draw=slice(None, None, 10))
+        grid = make_grid(training, held_out)
+        p_grid = pmpm.predict(thinned, gp, standardise(grid, training))["p"]
+        p = pmpm.predict(idata, gp, standardise(held_out.features, training))["p"]
+    scores = pmpm.capacity_scores(held_out.y, p.mean(("chain", "draw")).to_numpy())
+    print(f"{len(held_out.y)} held-out patients: {scores}")
 
     options.output.mkdir(parents=True, exist_ok=True)
     figures = {
         "traces": plot_traces(idata),
-        "map": plot_map(axes, p_grid.reshape(len(axes[0]), -1), training, held_out),
-        "roc": plot_roc(held_out.y, p_held_out),
+        "map": plot_map(grid, p_grid, training, held_out),
+        "capacity": plot_scores(scores, held_out),
     }
     for name, figure in figures.items():
         figure.savefig(options.output / f"{name}.png", dpi=150)

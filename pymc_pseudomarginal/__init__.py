@@ -4,26 +4,42 @@ from importlib.metadata import version
 
 from pymc_pseudomarginal import datasets, ops, plots
 from pymc_pseudomarginal.estimate import MarginalEstimate, estimate_log_marginal
+from pymc_pseudomarginal.fit import MarginalFit, fit_marginal
 from pymc_pseudomarginal.model import LatentGaussianModel, UnsupportedModelError, read_model
 from pymc_pseudomarginal.prediction import predict, predict_approximately
 from pymc_pseudomarginal.scores import CapacityScores, capacity_scores
 from pymc_pseudomarginal.spread import estimator_spread
-from pymc_pseudomarginal.step_methods import EllipticalSlice, PseudoMarginalMH
+from pymc_pseudomarginal.step_methods import (
+    ApproximateMarginalMH,
+    CentredMH,
+    EllipticalSlice,
+    LatentHMC,
+    PseudoMarginalMH,
+    SurrogateMH,
+    WhitenedMH,
+)
 
 __version__ = version("pymc_pseudomarginal")
 
 __all__ = [
+    "ApproximateMarginalMH",
     "CapacityScores",
+    "CentredMH",
     "EllipticalSlice",
     "GPClassifier",
     "LatentGaussianModel",
+    "LatentHMC",
     "MarginalEstimate",
+    "MarginalFit",
     "PseudoMarginalMH",
+    "SurrogateMH",
     "UnsupportedModelError",
+    "WhitenedMH",
     "capacity_scores",
     "datasets",
     "estimate_log_marginal",
     "estimator_spread",
+    "fit_marginal",
     "ops",
     "plots",
     "predict",

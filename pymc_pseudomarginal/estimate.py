@@ -10,7 +10,8 @@ import pymc as pm
 
 from pymc_pseudomarginal.arguments import check_approximation, check_at_least
 from pymc_pseudomarginal.model import read_model
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, importance_set
+from pymc_pseudomarginal.numerics import APPROXIMATIONS
+from pymc_pseudomarginal.transitions.annealing import weighted_sampler
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +50,7 @@ def estimate_log_marginal(
     *,
     approximation: str = "laplace",
     n_importance: int = 16,
+    annealing: int = 0,
     random_seed: int | np.random.Generator | None = None,
     model: pm.Model | None = None,
 ) -> MarginalEstimate:
@@ -63,6 +65,8 @@ def estimate_log_marginal(
         The importance density.
     n_importance : int
         Number of importance samples.
+    annealing : int
+        Temperatures of annealed importance sampling; 0 is plain importance sampling.
     random_seed : int or Generator, optional
     model : pymc.Model, optional
         Taken from the context if not given.
@@ -78,10 +82,11 @@ def estimate_log_marginal(
     """
     approximate = APPROXIMATIONS[check_approximation(approximation)]
     n_importance = check_at_least("n_importance", n_importance, 1)
+    sampler = weighted_sampler(check_at_least("annealing", annealing, 0))
     read = read_model(model)
     theta = read.theta_from_natural(point)
     prior, likelihood = read.prior(theta), read.bind_data()(theta)
     q = approximate(prior, likelihood)
     rng = np.random.default_rng(random_seed)
-    samples = importance_set(q, likelihood, rng.standard_normal((2, n_importance, read.size)))
+    samples = sampler(rng, q, likelihood, n_importance)
     return MarginalEstimate(samples.log_estimate, q.log_marginal, samples.log_weights)

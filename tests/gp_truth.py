@@ -14,7 +14,12 @@ from problems import exp_quad
 from scipy.spatial.distance import cdist
 from scipy.stats import gamma, norm
 
-from pymc_pseudomarginal.numerics import DensePrior, expectation_propagation, importance_set
+from pymc_pseudomarginal.numerics import (
+    DensePrior,
+    expectation_propagation,
+    importance_set,
+    laplace,
+)
 from pymc_pseudomarginal.numerics.likelihoods import ProbitLikelihood
 
 N_DATA = 100
@@ -72,26 +77,50 @@ def predictive_probabilities(prior, f, ls, sigma):
 
 
 @cache
+def laplace_expectations():
+    """Expectations of the same quantities under p(theta) Z_LA(theta) q(f)."""
+    X, y = data()
+    likelihood = ProbitLikelihood.from_labels(y)
+    totals, log_weights = [], []
+    for ls, sigma, log_prior in grid():
+        q = laplace(DensePrior(np.zeros(N_DATA), exp_quad(X, ls, sigma)), likelihood)
+        log_weights.append(q.log_marginal + log_prior)
+        mean, variance = q.mean[0], q.factor.marginal_variances()[0]
+        values = quantities(ls, sigma, mean)
+        values |= {"f²": mean**2 + variance, "f²/sigma": (mean**2 + variance) / sigma}
+        totals.append(values)
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    weights /= weights.sum()
+    return {name: float(weights @ [t[name] for t in totals]) for name in totals[0]}
+
+
+def grid():
+    """(ls, sigma, log prior density of their logarithms) at every node."""
+    for log_ls in np.linspace(-2.6, 0.7, 34):
+        for log_sigma in np.linspace(-1.0, 3.4, 30):
+            ls, sigma = np.exp(log_ls), np.exp(log_sigma)
+            log_prior = gamma.logpdf(ls, LS_SHAPE, scale=1 / LS_RATE) + log_ls
+            log_prior += gamma.logpdf(sigma, SIGMA_SHAPE, scale=1 / SIGMA_RATE) + log_sigma
+            yield ls, sigma, log_prior
+
+
+@cache
 def expectations():
     """Posterior expectations of the quantities on the grid, and p(y* = 1|y) at the new inputs."""
     X, y = data()
     likelihood = ProbitLikelihood.from_labels(y)
     rng = np.random.default_rng(0)
     totals, log_weights = [], []
-    for log_ls in np.linspace(-2.6, 0.7, 34):
-        for log_sigma in np.linspace(-1.0, 3.4, 30):
-            ls, sigma = np.exp(log_ls), np.exp(log_sigma)
-            q = expectation_propagation(
-                DensePrior(np.zeros(N_DATA), exp_quad(X, ls, sigma)), likelihood
-            )
-            draws = importance_set(q, likelihood, rng.standard_normal((2, 200, N_DATA)))
-            prior = gamma.logpdf(ls, LS_SHAPE, scale=1 / LS_RATE) + log_ls
-            prior += gamma.logpdf(sigma, SIGMA_SHAPE, scale=1 / SIGMA_RATE) + log_sigma
-            log_weights.append(draws.log_estimate + prior)
-            weights = np.exp(draws.log_weights - draws.log_estimate) / 200
-            values = quantities(np.full(200, ls), np.full(200, sigma), draws.samples[:, 0])
-            values |= predictive_probabilities(q.prior, draws.samples, ls, sigma)
-            totals.append({name: float(weights @ value) for name, value in values.items()})
+    for ls, sigma, log_prior in grid():
+        q = expectation_propagation(
+            DensePrior(np.zeros(N_DATA), exp_quad(X, ls, sigma)), likelihood
+        )
+        draws = importance_set(q, likelihood, rng.standard_normal((2, 200, N_DATA)))
+        log_weights.append(draws.log_estimate + log_prior)
+        weights = np.exp(draws.log_weights - draws.log_estimate) / 200
+        values = quantities(np.full(200, ls), np.full(200, sigma), draws.samples[:, 0])
+        values |= predictive_probabilities(q.prior, draws.samples, ls, sigma)
+        totals.append({name: float(weights @ value) for name, value in values.items()})
     weights = np.exp(np.array(log_weights) - max(log_weights))
     weights /= weights.sum()
     return {name: float(weights @ [t[name] for t in totals]) for name in totals[0]}

@@ -48,16 +48,22 @@ def test_links_lead_somewhere(document):
 
 
 def test_signatures_in_the_api_page_are_the_real_ones():
-    text = re.sub(r"\s+", " ", (ROOT / "docs/api.md").read_text())
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("api.md", "plots.md"))
+    text = re.sub(r"\s+", " ", text)
     for function, owner in (
-        (pmpm.PseudoMarginalMH, "pmpm"),
-        (pmpm.EllipticalSlice, "pmpm"),
+        *((getattr(pmpm, name), "pmpm") for name in pmpm.step_methods.__all__),
         (pmpm.read_model, "pmpm"),
         (pmpm.estimate_log_marginal, "pmpm"),
+        (pmpm.estimator_spread, "pmpm"),
+        (pmpm.fit_marginal, "pmpm"),
+        (pmpm.predict, "pmpm"),
+        (pmpm.predict_approximately, "pmpm"),
+        (pmpm.GPClassifier, "pmpm"),
         (pmpm.capacity_scores, "pmpm"),
         (pmpm.datasets.load, "pmpm.datasets"),
         (pmpm.ops.approximate_log_marginal, "pmpm.ops"),
         (pmpm.ops.importance_log_marginal, "pmpm.ops"),
+        *((getattr(pmpm.plots, name), "pmpm.plots") for name in pmpm.plots.__all__),
     ):
         parameters = inspect.signature(function).parameters.values()
         # rng and blocked are PyMC's, not the user's.

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pymc_pseudomarginal as pmpm
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Examples that leave one picture, and a word that they print.
@@ -23,7 +25,15 @@ def load(name):
 
 
 def test_every_example_has_a_test():
-    tested = {"quickstart", "interleaving_bias", "compare_with_nuts", *PICTURES}
+    tested = {
+        "quickstart",
+        "gallery",
+        "interleaving_bias",
+        "compare_predictions",
+        "compare_samplers",
+        "compare_with_nuts",
+        *PICTURES,
+    }
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -33,14 +43,14 @@ def test_quickstart_leaves_its_pictures_and_draws(tmp_path, capsys):
         ["--draws", "60", "--tune", "60", "--chains", "2", "--output", str(output)]
     )
     assert {path.name for path in output.iterdir()} == {
+        "capacity.png",
         "idata.nc",
         "map.png",
-        "roc.png",
         "traces.png",
     }
     printed = capsys.readouterr().out
     assert "LatentGaussianModel" in printed
-    assert "AUC on" in printed
+    assert "71 held-out patients: CapacityScores(" in printed
     assert " 0 numerical failures" in printed
 
 
@@ -56,11 +66,29 @@ def test_example_leaves_its_picture_and_draws(name, tmp_path, capsys):
 def test_interleaving_bias_finds_the_naive_one_only():
     example = load("interleaving_bias")
     exact, naive = example.SAMPLERS[1], example.SAMPLERS[-1]
-    truth, results = example.compare((exact, naive), chains=2, draws=5000)
+    truth, results = example.compare((exact, naive), chains=2, draws=3000)
     z = {name: (estimate - truth) / error for name, (estimate, error) in results.items()}
     assert np.abs(z[exact.name]).max() < 4
     assert np.abs(z[naive.name]).max() > 4
     assert exact.name in example.markdown_table(truth, results)
+
+
+@pytest.mark.slow
+def test_gallery_has_every_plot(tmp_path):
+    load("gallery").main(["--quick", "--output", str(tmp_path)])
+    assert {path.stem for path in tmp_path.iterdir()} == set(pmpm.plots.__all__)
+
+
+@pytest.mark.slow
+def test_comparison_of_samplers_prints_its_table(capsys):
+    load("compare_samplers").main(["--n", "12", "--draws", "60", "--tune", "60", "--chains", "2"])
+    assert "| SURR |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_comparison_of_predictions_prints_its_table(capsys):
+    load("compare_predictions").main(["--n", "20", "--m", "3", "--draws", "200"])
+    assert "| pmpm.predict |" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pymc.pytensorf import compile as compile_graph
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_pseudomarginal.model.graph import depends_on, distribution_name
+from pymc_pseudomarginal.model.graph import INTERPRETED, depends_on, distribution_name
 from pymc_pseudomarginal.model.latent import Latent
 from pymc_pseudomarginal.model.likelihood import Observation
 from pymc_pseudomarginal.model.unobserved import Unobserved
@@ -82,6 +82,12 @@ class LatentGaussianModel:
             start = stop
         return slices
 
+    @property
+    def factors_beside_latent(self) -> list[TensorVariable]:
+        """Observed variables and potentials that do not involve f."""
+        factors = (*self.model.observed_RVs, *self.model.potentials)
+        return [factor for factor in factors if not depends_on(factor, self.latent.free_rv)]
+
     @cached_property
     def _moments(self):
         latent = self.latent
@@ -91,14 +97,7 @@ class LatentGaussianModel:
 
     @cached_property
     def _log_prior(self):
-        factors = [
-            *self.hyperparameters,
-            *(
-                factor
-                for factor in (*self.model.observed_RVs, *self.model.potentials)
-                if not depends_on(factor, self.latent.free_rv)
-            ),
-        ]
+        factors = [*self.hyperparameters, *self.factors_beside_latent]
         return self._compile(self.model.logp(vars=factors, jacobian=True))
 
     def _compile(self, outputs):
@@ -175,7 +174,10 @@ class LatentGaussianModel:
                 inputs = graph_replace(rv.owner.inputs, natural, strict=False)
                 given = transform.forward(given, *inputs)
             outputs.append(given)
-        return compile_graph(list(natural.values()), outputs, on_unused_input="ignore")
+        # A few scalars: less work to interpret for thousands of draws than to compile.
+        return compile_graph(
+            list(natural.values()), outputs, mode=INTERPRETED, on_unused_input="ignore"
+        )
 
     @cached_property
     def _to_natural(self):

@@ -55,6 +55,16 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
       prior       f ~ Normal(m, K; ls), K dense
       likelihood  y | f ~ Bernoulli (probit)
     """
+    result = understand(model)
+    _check_start(result)
+    return result
+
+
+def understand(model: pm.Model | None = None) -> LatentGaussianModel:
+    """`read_model` without evaluating the model at its initial point.
+
+    For those who have posterior draws, which show that it can be evaluated.
+    """
     model = pm.modelcontext(model)
     latent = _find_latent(model)
     unobserved = unobserved_below(model, latent)
@@ -73,11 +83,9 @@ def read_model(model: pm.Model | None = None) -> LatentGaussianModel:
                 "observed variables may hang on it: integrate it out or observe it."
             )
     observation = find_likelihood(model, latent, hyperparameters)
-    result = LatentGaussianModel(
+    return LatentGaussianModel(
         model, hyperparameters, latent, observation, Unobserved(unobserved, observation)
     )
-    _check_start(result)
-    return result
 
 
 def _find_latent(model: pm.Model) -> Latent:

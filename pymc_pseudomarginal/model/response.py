@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from pymc_pseudomarginal.model.dependence import NO_LATENT, find_owners
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.model.factors import Factor
-from pymc_pseudomarginal.model.graph import core_op, distribution_parameters
+from pymc_pseudomarginal.model.graph import INTERPRETED, core_op, distribution_parameters
 from pymc_pseudomarginal.model.likelihood import Observation
 from pymc_pseudomarginal.numerics import gaussian_expectation
 
@@ -64,11 +64,12 @@ class Response:
         binary = isinstance(core_op(factor.rv), BernoulliRV)
         self.categorical = isinstance(core_op(factor.rv), CategoricalRV)
         self.quantity = "p" if binary or self.categorical else "mean"
-        self._value = self._compile(_value_graph(self._rv, factor, self.quantity))
+        self._value_graph = _value_graph(self._rv, factor, self.quantity)
         form = observation.closed_form
         probit = binary and form is not None and form.name == "probit"
-        self._predictor = self._compile(form.eta) if probit else None
-        self._places, self._elements = self._check_equal(theta)
+        # Evaluated at three latent values for every theta: not worth compiling.
+        self._predictor = self._compile(form.eta, mode=INTERPRETED) if probit else None
+        self._places, self._elements = self._check_equal(self._predictor or self._value, theta)
 
     def expectation(
         self, theta: Sequence[np.ndarray], mean: np.ndarray, variance: np.ndarray
@@ -102,7 +103,11 @@ class Response:
     def _sampler(self):
         return self._compile(self._rv)
 
-    def _compile(self, graph):
+    @cached_property
+    def _value(self):
+        return self._compile(self._value_graph)
+
+    def _compile(self, graph, mode=None):
         """(*theta, f of shape (B, n)) -> `graph` at every row, its elements on one axis."""
         seen = self.observation
         batch = pt.matrix("f_batch", shape=(None, seen.size))
@@ -110,16 +115,18 @@ class Response:
         n_kept = 1 if self.categorical and graph.ndim > self._rv.ndim else 0
         kept = [rows.shape[rows.ndim - n_kept + i] for i in range(n_kept)]
         rows = rows.reshape((batch.shape[0], -1, *kept))
-        function = compile_graph([*seen.parameters, batch], rows, on_unused_input="ignore")
+        function = compile_graph(
+            [*seen.parameters, batch], rows, mode=mode, on_unused_input="ignore"
+        )
         function.trust_input = True
         return function
 
-    def _check_equal(self, theta):
+    def _check_equal(self, function, theta):
         """An element of f for each place, and an element of y that depends on it."""
         size = self.observation.size
 
         def first(f):  # the probability of one category tells as much as all
-            values = self._value(*theta, f)
+            values = function(*theta, f)
             return values[..., 0] if values.ndim == 3 else values
 
         values = first(np.repeat(_TRIALS[:, None], size, axis=1))

@@ -20,6 +20,7 @@ from pymc_pseudomarginal.numerics.errors import NotPositiveDefinite
 
 # Below this value of W_i K_ii the difference 1 - (B^-1)_ii has lost too many digits.
 _TINY_SITE = 1e-7
+_LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 def _cholesky(matrix: np.ndarray, what: str) -> np.ndarray:
@@ -65,6 +66,20 @@ class DensePrior:
         self.cubic_operations += 1
         return _cholesky(self.covariance.copy(order="F"), "The prior covariance")
 
+    @property
+    def root(self) -> np.ndarray:
+        """A square matrix A with K = A Aᵀ and f = m + A z for a standard normal z."""
+        return self.cholesky
+
+    def log_density(self, f: np.ndarray) -> float:
+        """Log N(f|m, K), for f of shape (n,)."""
+        z = self.whiten(f)
+        return -0.5 * (float(z @ z) + self.size * _LOG_2PI) - self._log_abs_determinant()
+
+    def _log_abs_determinant(self) -> float:
+        """Of the root A."""
+        return float(np.log(np.diagonal(self.cholesky)).sum())
+
     def factorise(self) -> None:
         """Compute the square root of K now; raises NotPositiveDefinite where there is none."""
         _ = self.cholesky
@@ -106,7 +121,16 @@ class RootedPrior(DensePrior):
 
     def __init__(self, mean: np.ndarray, root: np.ndarray):
         super().__init__(mean, root @ root.T)
-        self.root = root
+        self._root = root
+
+    @property
+    def root(self):
+        """A."""
+        return self._root
+
+    def _log_abs_determinant(self):
+        lu, _ = self._lu
+        return float(np.log(np.abs(np.diagonal(lu))).sum())
 
     @cached_property
     def _lu(self):

@@ -9,11 +9,9 @@ import pymc as pm
 import xarray as xr
 
 from pymc_pseudomarginal.arguments import check_approximation
-from pymc_pseudomarginal.model import read_model
-from pymc_pseudomarginal.model.new_inputs import NewInputs
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
 from pymc_pseudomarginal.prediction.inputs import checked_inputs
-from pymc_pseudomarginal.prediction.integration import Integration, as_dataset
+from pymc_pseudomarginal.prediction.integration import Integration, as_dataset, read_process
 from pymc_pseudomarginal.prediction.posterior import Draws, posterior_draws
 
 
@@ -53,8 +51,7 @@ def predict_approximately(
     Filippone & Girolami (2014), section 2.1 and 5.2.
     """
     approximate = APPROXIMATIONS[check_approximation(approximation)]
-    read = read_model(model)
-    inputs = NewInputs(read, gp)
+    read, inputs = read_process(pm.modelcontext(model), gp)
     X, points = checked_inputs(Xnew, inputs.n_columns)
     if _is_point(theta):
         at = read.theta_from_natural(theta)[None]

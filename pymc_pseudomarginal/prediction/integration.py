@@ -5,14 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 
 import numpy as np
+import pymc as pm
 import xarray as xr
 from rich.progress import track
 
 from pymc_pseudomarginal.model import LatentGaussianModel, UnsupportedModelError
 from pymc_pseudomarginal.model.new_inputs import NewInputs
+from pymc_pseudomarginal.model.reader import understand
 from pymc_pseudomarginal.model.response import Response
 from pymc_pseudomarginal.numerics import NewPoints, NumericalFailure
 from pymc_pseudomarginal.prediction.posterior import Draws
@@ -24,6 +27,31 @@ _NUMBERS_AT_ONCE = 2**22
 
 Condition = Callable[[np.ndarray, np.ndarray], Callable[[NewPoints], tuple]]
 """(theta, numbers of the draws that have it) -> (new points -> mean and variance of f*)."""
+
+
+def read_process(model: pm.Model, gp: pm.gp.Latent) -> tuple[LatentGaussianModel, NewInputs]:
+    """What is understood of a model, and its process at new inputs.
+
+    The last answer is kept: reading and compiling take longer than predicting a few hundred
+    points, and predictions for one model often follow each other.
+    """
+    try:
+        return _read_process(model, gp, _fingerprint(model))
+    except TypeError:  # not a process, and perhaps not hashable
+        read = understand(model)
+        return read, NewInputs(read, gp)
+
+
+@lru_cache(maxsize=1)
+def _read_process(model, gp, fingerprint):
+    read = understand(model)
+    return read, NewInputs(read, gp)
+
+
+def _fingerprint(model: pm.Model) -> tuple:
+    """What reading depends on: the variables of the model and the shapes of its data."""
+    shapes = tuple(data.get_value(borrow=True).shape for data in model.data_vars)
+    return (*model.free_RVs, *model.observed_RVs, *model.potentials, *shapes)
 
 
 @dataclass(frozen=True)

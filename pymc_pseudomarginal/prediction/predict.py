@@ -6,10 +6,14 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from pymc_pseudomarginal.model import LatentGaussianModel, read_model
-from pymc_pseudomarginal.model.new_inputs import NewInputs
+from pymc_pseudomarginal.model import LatentGaussianModel
 from pymc_pseudomarginal.prediction.inputs import checked_inputs
-from pymc_pseudomarginal.prediction.integration import Condition, Integration, as_dataset
+from pymc_pseudomarginal.prediction.integration import (
+    Condition,
+    Integration,
+    as_dataset,
+    read_process,
+)
 from pymc_pseudomarginal.prediction.posterior import Draws, add_predictions, posterior_draws
 
 
@@ -81,8 +85,7 @@ def predict(
     >>> predictions = pmpm.predict(idata, gp, Xnew, model=model)  # doctest: +SKIP
     >>> predictions["p"].mean(("chain", "draw"))  # doctest: +SKIP
     """
-    read = read_model(model)
-    inputs = NewInputs(read, gp)
+    read, inputs = read_process(pm.modelcontext(model), gp)
     X, points = checked_inputs(Xnew, inputs.n_columns)
     draws = posterior_draws(idata, read, latent=True)
     integration = Integration.prepare(read, inputs, draws.theta[0])

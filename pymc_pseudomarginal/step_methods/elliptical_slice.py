@@ -7,9 +7,7 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_pseudomarginal.arguments import check_at_least
-from pymc_pseudomarginal.numerics import DensePrior
-from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
+from pymc_pseudomarginal.step_methods.latent_step import LatentStep
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
 
 
@@ -18,7 +16,7 @@ class EllipticalSliceState(StepMethodState):
     """The step keeps nothing between draws but its random generator."""
 
 
-class EllipticalSlice(LatentGaussianStep):
+class EllipticalSlice(LatentStep):
     """Elliptical slice sampling of the latent f of any model that `read_model` reads.
 
     It moves f alone. Give the hyper-parameters to another step method, or leave them
@@ -36,7 +34,8 @@ class EllipticalSlice(LatentGaussianStep):
 
     Notes
     -----
-    Sample statistics: ``slice_evaluations``, evaluations of the likelihood per draw.
+    Sample statistics: ``slice_evaluations``, evaluations of the likelihood per draw, and
+    ``slice_cubic_operations``, one where theta has changed and K was factorised.
 
     References
     ----------
@@ -49,7 +48,10 @@ class EllipticalSlice(LatentGaussianStep):
     """
 
     name = "elliptical_slice"
-    stats_dtypes_shapes = {"slice_evaluations": (np.int64, [])}
+    stats_dtypes_shapes = {
+        "slice_evaluations": (np.int64, []),
+        "slice_cubic_operations": (np.int64, []),
+    }
     _state_class = EllipticalSliceState
 
     def __init__(
@@ -61,39 +63,14 @@ class EllipticalSlice(LatentGaussianStep):
         rng=None,
         blocked: bool = True,
     ):
-        super().__init__(model, rng)
-        self.moves = check_at_least("moves", moves, 1)
-        latent = self.latent_model.latent
-        for variable in named_variables(vars, self.latent_model) or ():
-            if variable is not latent.free_rv:
-                raise ValueError(
-                    f"EllipticalSlice moves the latent {latent.name!r}, not {variable.name!r}. "
-                    "Give that variable to another step method."
-                )
-        self.vars = [self.latent_model.latent_value, *self.latent_model.unobserved.values]
-        self._prior: DensePrior | None = None
-        self._theta: np.ndarray | None = None
+        super().__init__(vars, model, rng, moves=moves)
 
-    def start_chain(self):
-        """Forget the previous chain."""
-        super().start_chain()
-        self._theta = None
-
-    def _step(self, point):
-        model = self.latent_model
-        theta = model.theta(point)
-        if self._theta is None or not np.array_equal(theta, self._theta):
-            self._prior, self._theta = model.prior(theta), theta
-        prior = self._prior
-        f, info = elliptical_slice(
-            self.rng, model.f(point, prior), prior, self._likelihood(theta), moves=self.moves
-        )
-        updates = {model.latent_value.name: model.stored_latent(f, prior)}
-        updates |= model.draw_unobserved(self.rng, theta, f)
-        return updates, {"slice_evaluations": info.evaluations}
+    def _move(self, f, prior, likelihood):
+        f, info = elliptical_slice(self.rng, f, prior, likelihood, moves=self.moves)
+        return f, {"slice_evaluations": info.evaluations}
 
     def _idle_statistics(self):
-        return {"slice_evaluations": 0}
+        return {"slice_evaluations": 0, "slice_cubic_operations": 0}
 
     def __repr__(self):
         """The variable and the number of moves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import field
 
 import numpy as np
@@ -10,33 +9,23 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_pseudomarginal.arguments import (
-    check_approximation,
-    check_at_least,
-    check_probability,
-)
+from pymc_pseudomarginal.arguments import check_approximation, check_at_least
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, ImportanceSet, NumericalFailure
-from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
     ProgressOfPseudoMarginal,
     idle_statistics,
     statistics,
 )
+from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
+from pymc_pseudomarginal.transitions.annealing import WeightedSampler, weighted_sampler
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
-from pymc_pseudomarginal.transitions.proposals import RandomWalk
 from pymc_pseudomarginal.transitions.pseudo_marginal import (
     Conditional,
-    Info,
     State,
     pseudo_marginal_mh,
 )
-
-_log = logging.getLogger(__name__)
-
-# More hyper-parameters than a random walk explores in reasonable time.
-_MANY = 20
 
 
 @dataclass_state
@@ -50,12 +39,14 @@ class PseudoMarginalMHState(StepMethodState):
     retained: ImportanceSet | None
     approximation: str = field(metadata={"frozen": True})
     n_importance: int = field(metadata={"frozen": True})
+    annealing: int = field(metadata={"frozen": True})
+    annealing_moves: int = field(metadata={"frozen": True})
     refresh: bool = field(metadata={"frozen": True})
     latent_moves: int = field(metadata={"frozen": True})
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
+class PseudoMarginalMH(ProgressOfPseudoMarginal, ThetaStep):
     """Pseudo-marginal Metropolis-Hastings for latent Gaussian models, exact for theta and f.
 
     The hyper-parameters theta are moved with the latent f integrated out by importance
@@ -76,6 +67,11 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
     n_importance : int
         Number of importance samples N. Any N is exact; a larger one makes the
         estimate less noisy.
+    annealing : int
+        Temperatures between q and the posterior for annealed importance sampling, where the
+        weights of q alone are too far apart; 0 is plain importance sampling.
+    annealing_moves : int
+        Elliptical-slice moves at each temperature.
     refresh : bool
         Whether to draw the companions of the current f anew for every proposal.
         False gives Algorithm 1 of Filippone & Girolami (2014), which retains the
@@ -105,7 +101,9 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
     References
     ----------
     Filippone & Girolami (2014), Pseudo-marginal Bayesian inference for Gaussian
-    processes, IEEE Transactions on Pattern Analysis and Machine Intelligence 36(11).
+    processes, IEEE Transactions on Pattern Analysis and Machine Intelligence 36(11);
+    Filippone (2013), Bayesian inference for Gaussian process classifiers with annealing and
+    exact-approximate MCMC, arXiv:1311.7320, for the annealing.
 
     Examples
     --------
@@ -123,6 +121,8 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
         *,
         approximation: str = "laplace",
         n_importance: int = 16,
+        annealing: int = 0,
+        annealing_moves: int = 1,
         refresh: bool = True,
         latent_moves: int = 1,
         target_accept: float = 0.25,
@@ -132,84 +132,30 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
     ):
         self.approximation = check_approximation(approximation)
         self.n_importance = check_at_least("n_importance", n_importance, 1)
+        self.annealing = check_at_least("annealing", annealing, 0)
+        self.annealing_moves = check_at_least("annealing_moves", annealing_moves, 1)
         self.refresh = bool(refresh)
-        self.latent_moves = check_at_least("latent_moves", latent_moves, 0)
-        self.target_accept = check_probability("target_accept", target_accept)
-        super().__init__(model, rng)
-        self._moved = self._choose_variables(vars)
-        self.start_chain()
+        super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
         self._compile()
 
-    def _choose_variables(self, vars) -> np.ndarray:
-        """Set `vars` and return the positions in theta that this step moves."""
-        read = self.latent_model
-        chosen = named_variables(vars, read)
-        moved = [rv for rv in read.hyperparameters if chosen is None or rv in chosen]
-        left = [rv.name for rv in read.hyperparameters if rv not in moved]
-        if not moved:
-            raise ValueError(
-                "PseudoMarginalMH has no hyper-parameter to move (the model has "
-                f"{[rv.name for rv in read.hyperparameters]}). Use EllipticalSlice for "
-                f"{read.latent.name!r} alone."
-            )
-        if left and not self.refresh:
+    def _refuse_to_share(self, left):
+        if not self.refresh:
             raise ValueError(
                 f"refresh=False retains an estimate that another step would make stale by moving "
                 f"{', '.join(left)}. Include it in vars, or use refresh=True."
             )
-        if left:
-            _log.info(
-                "PseudoMarginalMH leaves %s to other steps (NUTS where none is given).",
-                ", ".join(left),
-            )
-        values = [read.model.rvs_to_values[rv] for rv in moved]
-        self._warn_of_many(values)
-        self.vars = [*values, read.latent_value, *read.unobserved.values]
-        return np.r_[tuple(read.slices[value.name] for value in values)]
-
-    def _warn_of_many(self, values) -> None:
-        read = self.latent_model
-        sizes = {value: int(np.prod(read.shapes[value.name])) for value in values}
-        if sum(sizes.values()) > _MANY:
-            _log.warning(
-                "PseudoMarginalMH moves %d hyper-parameters by a random walk, which explores so "
-                "many slowly. If %s is a vector of Gaussian effects, put its covariance into "
-                "that of %s instead.",
-                sum(sizes.values()),
-                read.model.values_to_rvs[max(sizes, key=sizes.get)].name,
-                read.latent.name,
-            )
-
-    def _compile(self):
-        """Evaluate once, so that all is compiled before the chains go their ways."""
-        read = self.latent_model
-        theta = read.theta(read.initial_point)
-        try:
-            with self._one_blas_thread():
-                conditional = self._evaluate(theta)
-                read.draw_unobserved(np.random.default_rng(0), theta, conditional.prior.mean)
-        except NumericalFailure:
-            pass  # the chain may start elsewhere; if not, its first step will say so
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
-        super().start_chain()
-        self.tune = True
-        self.adaptation: RandomWalkAdaptation | None = None
         self.anchor: np.ndarray | None = None
         self.last_theta: np.ndarray | None = None
         self.retained: ImportanceSet | None = None
-        self._forget()
+        super().start_chain()
 
     def _forget(self):
+        super()._forget()
         self._current: Conditional | None = None
         self._current_anchor: np.ndarray | None = None
-        self._walk: tuple[RandomWalkAdaptation, RandomWalk] | None = None
-
-    def reset_tuning(self):
-        """Tune from the start (PyMC calls this before a chain)."""
-        self.adaptation = None
-        self._forget()
 
     def stop_tuning(self):
         """Freeze the proposal, and the anchor at the centre of the tuning draws."""
@@ -221,20 +167,20 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
                     self.anchor = self._evaluate(centre).approximation.anchor
             except NumericalFailure:
                 self.anchor = None
-        self.tune = False
         # Retained under another q, a set has weights of another density.
         self.retained = None
-        self._forget()
+        super().stop_tuning()
 
     def _evaluate(self, theta: np.ndarray) -> Conditional:
-        model = self.latent_model
-        log_prior = model.log_prior(theta)
-        if not np.isfinite(log_prior):
-            raise NumericalFailure("The log prior of the hyper-parameters is not finite.")
+        log_prior = self._log_prior(theta)
         approximate = APPROXIMATIONS[self.approximation]
         likelihood = self._likelihood(theta)
-        approximation = approximate(model.prior(theta), likelihood, start=self.anchor)
-        return Conditional(theta, log_prior, likelihood, approximation)
+        approximation = approximate(self.latent_model.prior(theta), likelihood, start=self.anchor)
+        return Conditional(theta, log_prior, likelihood, approximation, self._sampler)
+
+    @property
+    def _sampler(self) -> WeightedSampler:
+        return weighted_sampler(self.annealing, self.annealing_moves)
 
     def _conditional_at(self, theta: np.ndarray) -> Conditional:
         """The current conditional, evaluated anew only if theta or the anchor changed."""
@@ -247,19 +193,11 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
             return self._evaluate(theta)
         return known
 
-    def _propose(self, rng, theta):
-        if self._walk is None or self._walk[0] is not self.adaptation:
-            self._walk = self.adaptation, self.adaptation.proposal()
-        proposed = theta.copy()
-        proposed[self._moved], log_ratio = self._walk[1](rng, theta[self._moved])
-        return proposed, log_ratio
-
     def _step(self, point):
         model = self.latent_model
         theta = model.theta(point)
         conditional = self._conditional_at(theta)
-        if self.adaptation is None:
-            self.adaptation = RandomWalkAdaptation.starting_at(theta[self._moved])
+        self._start_adaptation(theta)
         if self.retained is not None and not np.array_equal(theta, self.last_theta):
             self.retained = None  # a set of another theta, from before the chain was moved
         state, info = pseudo_marginal_mh(
@@ -275,32 +213,22 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, LatentGaussianStep):
         f, moves = elliptical_slice(
             self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
         )
-        self._remember(state, info)
-        updates = model.hyper_point(conditional.theta)
-        updates[model.latent_value.name] = model.stored_latent(f, conditional.prior)
-        updates |= model.draw_unobserved(self.rng, conditional.theta, f)
+        self._current, self._current_anchor = conditional, self.anchor
+        self.retained, self.last_theta = state.retained, conditional.theta
+        self._adapt(conditional.theta, info.acceptance)
+        updates = self._updates(conditional.theta, f, conditional.prior)
         return updates, statistics(conditional, info, moves)
 
     def _idle_statistics(self):
         return idle_statistics()
 
-    def _remember(self, state: State, info: Info) -> None:
-        conditional = state.conditional
-        self._current, self._current_anchor = conditional, self.anchor
-        self.retained, self.last_theta = state.retained, conditional.theta
-        if self.tune:
-            self.adaptation = self.adaptation.updated(
-                conditional.theta[self._moved], info.acceptance, self.target_accept
-            )
-
     def __repr__(self):
         """The variables and the settings."""
-        rvs = self.latent_model.model.values_to_rvs
-        hyper = self.latent_model.hyper_values
-        moved = [rvs[value].name for value in self.vars if value in hyper]
-        names = ", ".join([*moved, self.latent_model.latent.name])
-        return (
-            f"PseudoMarginalMH([{names}], approximation={self.approximation!r}, "
-            f"n_importance={self.n_importance}, refresh={self.refresh}, "
-            f"latent_moves={self.latent_moves}, target_accept={self.target_accept})"
+        return self._describe(
+            approximation=self.approximation,
+            n_importance=self.n_importance,
+            annealing=self.annealing,
+            refresh=self.refresh,
+            latent_moves=self.latent_moves,
+            target_accept=self.target_accept,
         )

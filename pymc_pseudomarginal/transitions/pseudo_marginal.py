@@ -10,13 +10,14 @@ set with probability proportional to its weights. ``docs/theory.md`` has the pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pymc_pseudomarginal.numerics import Approximation, DensePrior, ImportanceSet, NumericalFailure
-from pymc_pseudomarginal.numerics.importance import importance_set
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
+from pymc_pseudomarginal.transitions.acceptance import acceptance_probability
+from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
 from pymc_pseudomarginal.transitions.proposals import Proposal
 
 
@@ -35,12 +36,15 @@ class Conditional:
         p(y|f, theta).
     approximation : Approximation
         q_theta. It must depend on theta alone, never on the history of the chain.
+    sampler : WeightedSampler
+        How latent vectors with unbiased weights come of q.
     """
 
     theta: np.ndarray
     log_prior: float
     likelihood: Likelihood
     approximation: Approximation
+    sampler: WeightedSampler = field(default_factory=PlainImportance)
 
     @property
     def prior(self) -> DensePrior:
@@ -50,9 +54,8 @@ class Conditional:
     def importance_set(
         self, rng: np.random.Generator, n_draws: int, include: np.ndarray | None = None
     ) -> ImportanceSet:
-        """A set of fresh draws from q, with `include` as its first member if given."""
-        u = rng.standard_normal((2, n_draws, self.prior.size))
-        return importance_set(self.approximation, self.likelihood, u, include=include)
+        """A set of fresh draws, with `include` as its first member if given."""
+        return self.sampler(rng, self.approximation, self.likelihood, n_draws, include)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def pseudo_marginal_mh(
     try:
         proposed = evaluate(theta)
         proposed_set = proposed.importance_set(rng, n_importance)
-        acceptance = _acceptance(
+        acceptance = acceptance_probability(
             proposed.log_prior + _level(proposed, proposed_set, approximate),
             current.log_prior + _level(current, kept, approximate),
             log_proposal_ratio,
@@ -174,12 +177,6 @@ def pseudo_marginal_mh(
 
 def _level(conditional, importance, approximate):
     return conditional.approximation.log_marginal if approximate else importance.log_estimate
-
-
-def _acceptance(log_proposed, log_current, log_proposal_ratio):
-    log_ratio = log_proposed - log_current + log_proposal_ratio
-    # Not a number only where both levels are minus infinity: then nothing speaks for a move.
-    return 0.0 if np.isnan(log_ratio) else float(np.exp(min(0.0, log_ratio)))
 
 
 def _spread(conditional, importance):

@@ -37,6 +37,15 @@ def test_a_steep_function_of_a_wide_normal(steepness, sd):
         assert value == pytest.approx(truth, abs=1e-7)
 
 
+def test_gauss_hermite_nodes_miss_a_step():
+    # Why they are not used: as many nodes as EP has, and a normal with sd 20.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    mean = np.linspace(-20.0, 20.0, 41)
+    by_nodes = expit(mean[:, None] + 20.0 * nodes) @ weights / np.sqrt(2.0 * np.pi)
+    error = np.abs(by_nodes - gaussian_expectation(expit, mean, np.full(41, 400.0)))
+    assert 0.03 < error.max() < 0.05
+
+
 def test_several_values_at_once():
     found = gaussian_expectation(lambda f: np.stack([f, f**2], axis=-1), MEAN, np.array(4.0))
     assert found.shape == (2, 3, 2)

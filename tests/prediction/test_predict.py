@@ -110,9 +110,31 @@ def test_draws_with_the_same_theta_are_factorised_once(free, monkeypatch):
         LatentGaussianModel, "prior", lambda self, theta: calls.append(theta) or prior(self, theta)
     )
     whole = predict(idata, gp, model, np.ones((5, 2)))
-    # Once more for the initial point, which the reader tries.
-    assert len(calls) == 6 + 1
+    assert len(calls) == 6
     assert not np.array_equal(whole["f_mean"][0, 1], whole["f_mean"][0, 2])
+
+
+def test_what_is_remembered_of_a_model_follows_its_changes():
+    with pm.Model() as model:
+        X, y = pm.Data("X", inputs()), pm.Data("labels", labels())
+        gp = pm.gp.Latent(cov_func=FIXED)
+        f = gp.prior("f", X=X)
+        shift = pm.Data("shift", np.zeros(N))
+        pm.Bernoulli("y", p=pm.math.invprobit(f + shift), observed=y)
+    idata = posterior(f=draws_of_f())
+    before = predict(idata, gp, model)
+    pm.set_data({"X": inputs() + 1.0, "shift": np.full(N, 0.5)}, model=model)
+    after = predict(idata, gp, model, X_NEW + 1.0)
+    np.testing.assert_allclose(after["f_mean"], before["f_mean"], rtol=1e-6, atol=1e-9)
+    scale = np.sqrt(1.0 + after["f_var"])
+    np.testing.assert_allclose(after["p"], ndtr((after["f_mean"] + 0.5) / scale), rtol=1e-6)
+    pm.set_data({"shift": np.arange(N) / N}, model=model)
+    with pytest.warns(UserWarning, match="'y' differs from datum to datum"):
+        predict(idata, gp, model)
+    pm.set_data({"X": inputs()[:5], "labels": labels()[:5], "shift": np.zeros(5)}, model=model)
+    with pytest.raises(ValueError, match=r"'f' has the shape \(8,\).*\(5,\)"):
+        predict(idata, gp, model)
+    assert predict(posterior(f=draws_of_f()[..., :5]), gp, model)["p"].shape == (2, 3, 4)
 
 
 def test_blocks_of_points_change_nothing(plain, monkeypatch):

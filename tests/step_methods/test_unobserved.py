@@ -1,9 +1,9 @@
 """Masked responses and the process at new inputs: drawn given f and theta."""
 
+import inference_data
 import numpy as np
 import pymc as pm
 import pytest
-import xarray as xr
 from models import N, add_gp, inputs, labels
 from pymc.exceptions import ImputationWarning
 from scipy.stats import norm
@@ -95,13 +95,8 @@ def test_the_process_at_new_inputs_follows_the_latent():
         gp.conditional("f_new", new)
     assert "unobserved  f_new, drawn given f" in repr(pmpm.read_model(model))
     posterior = sample(model, pmpm.PseudoMarginalMH)
-    expected = pmpm.predict(
-        xr.DataTree.from_dict({"posterior": xr.Dataset(posterior)}),
-        gp,
-        new,
-        model=model,
-        progressbar=False,
-    )
+    draws = inference_data.posterior(ls=posterior["ls"].values, f=posterior["f"].values)
+    expected = pmpm.predict(draws, gp, new, model=model, progressbar=False)
     z = ((posterior["f_new"].values - expected["f_mean"]) / np.sqrt(expected["f_var"])).values
     for i in range(2):
         assert_within(

@@ -62,7 +62,7 @@ def z_scores(theta, f, expectations):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_posterior_of_theta_and_f_is_exact(scheme):
-    theta, f = run_posterior(*SCHEMES[scheme], draws=6000, seed=1)
+    theta, f = run_posterior(*SCHEMES[scheme], draws=4000, seed=1)
     assert_within(z_scores(theta, f, exchangeable.posterior_expectations()))
 
 
@@ -76,7 +76,7 @@ def test_the_naive_interleaving_fails_the_same_test():
 
 @pytest.mark.parametrize("scheme", ["laplace-1", "laplace-4", "ep-1"])
 def test_geweke_joint_distribution(scheme):
-    theta, f = run_geweke(*SCHEMES[scheme], draws=6000, seed=2)
+    theta, f = run_geweke(*SCHEMES[scheme], draws=4000, seed=2)
     assert_within(z_scores(theta, f, exchangeable.prior_expectations()))
 
 
@@ -91,7 +91,7 @@ def test_the_approximate_transition_targets_the_approximate_posterior():
     rng = np.random.default_rng(3)
     model = ExchangeableModel("laplace", exchangeable.LABELS)
     state, thetas = start(model, rng), []
-    for _ in range(6000):
+    for _ in range(4000):
         state, _ = pseudo_marginal_mh(rng, state, model, WALK, 1, approximate=True)
         thetas.append(state.conditional.theta[0])
     grid = np.linspace(-9.0, 10.0, 400)
