@@ -5,12 +5,13 @@ dimensions, drawn with the length-scale and variance of the paper. For each samp
 sample size of the worse hyper-parameter per 1000 draws, acceptance, factorisations and products of
 n×n matrices per draw, and the effective draws that 1000 of these buy.
 
-Run it with ``python examples/compare_samplers.py``. Two to three minutes on two cores.
+Run it with ``python examples/compare_samplers.py``. About five minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def measure(name: str, make, options: argparse.Namespace) -> dict:
         options.draws,
         tune=options.tune,
         chains=options.chains,
+        cores=min(options.chains, os.cpu_count() or 1),
         step=make(),
         random_seed=options.seed,
         progressbar=False,

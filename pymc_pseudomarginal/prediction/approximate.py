@@ -32,9 +32,10 @@ def predict_approximately(
 
     Parameters
     ----------
-    theta : mapping, InferenceData or DataTree
+    theta : mapping, MarginalFit, InferenceData or DataTree
         The hyper-parameters by name on their natural scale, e.g.
-        ``{"ls": 0.3, "sigma": 2.0}``, or inference data with draws of them.
+        ``{"ls": 0.3, "sigma": 2.0}``; a fit, whose estimates are taken; or inference data with
+        draws of them.
     gp, Xnew, model, random_seed, progressbar
         As in `predict`.
     approximation : {"ep", "laplace"}
@@ -53,6 +54,7 @@ def predict_approximately(
     approximate = APPROXIMATIONS[check_approximation(approximation)]
     read, inputs = read_process(pm.modelcontext(model), gp)
     X, points = checked_inputs(Xnew, inputs.n_columns)
+    theta = getattr(theta, "point", theta)  # of a fit
     if _is_point(theta):
         at = read.theta_from_natural(theta)[None]
         draws = Draws(at, np.zeros(1, dtype=int), None, {})

@@ -73,6 +73,15 @@ def test_at_draws_of_theta_it_is_the_same_for_each(probit):
     assert "predictions" not in idata
 
 
+def test_a_fit_is_predicted_from_at_its_estimates(probit):
+    fit = pmpm.fit_marginal(
+        objective="map", n_starts=1, approximation="laplace", model=probit[0], progressbar=False
+    )
+    found = predict(fit, probit, approximation="laplace")
+    expected = predict(fit.point, probit, approximation="laplace")
+    np.testing.assert_array_equal(found["p"], expected["p"])
+
+
 def test_bad_input(probit):
     with pytest.raises(ValueError, match=r"missing: \['sigma'\]"):
         predict({"ls": 0.6}, probit)
