@@ -21,8 +21,8 @@ except ImportError as error:
         'Install it with: pip install "pymc_pseudomarginal[sklearn]"'
     ) from error
 
-from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.model.new_inputs import NewInputs
+from pymc_pseudomarginal.model.reader import understand
 from pymc_pseudomarginal.prediction.integration import Integration
 from pymc_pseudomarginal.prediction.posterior import posterior_draws
 from pymc_pseudomarginal.prediction.predict import given_draws
@@ -224,7 +224,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         return sigma * pm.gp.cov.ExpQuad(d, ls=ls)
 
     def _prepare_predictions(self):
-        read = read_model(self.model_)
+        read = understand(self.model_)
         self._draws = posterior_draws(self.idata_, read, latent=True)
         inputs = NewInputs(read, self.gp_)
         self._integration = Integration.prepare(read, inputs, self._draws.theta[0])

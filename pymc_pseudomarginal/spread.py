@@ -136,15 +136,14 @@ def _checked_values(values):
 
 def _scalar_hyperparameter(read: LatentGaussianModel, name: str) -> TensorVariable:
     """The hyper-parameter of that name, if it is a scalar."""
-    shapes = read.model.eval_rv_shapes()
+    shapes = read.natural_shapes
     scalars = {rv.name: rv for rv in read.hyperparameters if shapes[rv.name] == ()}
     if name in scalars:
         return scalars[name]
     allowed = ", ".join(scalars) or "none in this model"
-    if name in (rv.name for rv in read.hyperparameters):
-        shape = tuple(int(length) for length in shapes[name])
+    if name in shapes:
         raise ValueError(
-            f"{name} has the shape {shape}, but estimates are computed along one scalar. "
+            f"{name} has the shape {shapes[name]}, but estimates are computed along one scalar. "
             f"Scalar hyper-parameters: {allowed}."
         )
     raise ValueError(f"{name!r} is no hyper-parameter. Scalar hyper-parameters: {allowed}.")

@@ -38,7 +38,7 @@ class LatentGaussianModel:
     observation : Observation
         What is observed of f.
     unobserved : Unobserved
-        What PyMC imputes for masked data.
+        Free variables below f on which nothing observed depends.
     """
 
     model: pm.Model
@@ -66,6 +66,12 @@ class LatentGaussianModel:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every hyper-parameter's value variable, by its name."""
         return {v.name: self.initial_point[v.name].shape for v in self.hyper_values}
+
+    @property
+    def natural_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every hyper-parameter on its natural scale, by its name."""
+        shapes = self.model.eval_rv_shapes()
+        return {rv.name: tuple(int(n) for n in shapes[rv.name]) for rv in self.hyperparameters}
 
     @property
     def size(self) -> int:
@@ -212,11 +218,10 @@ class LatentGaussianModel:
                 f"A point must hold the hyper-parameters {names} on their natural scale; "
                 f"missing: {missing or 'none'}, unknown: {unknown or 'none'}."
             )
-        shapes = self.model.eval_rv_shapes()
-        for name in names:
-            if np.shape(values[name]) != shapes[name]:
+        for name, shape in self.natural_shapes.items():
+            if np.shape(values[name]) != shape:
                 raise ValueError(
-                    f"{name} must have the shape {shapes[name]}; found {np.shape(values[name])}."
+                    f"{name} must have the shape {shape}; found {np.shape(values[name])}."
                 )
         theta = self.unconstrained(values)
         self._check_support(values, theta)

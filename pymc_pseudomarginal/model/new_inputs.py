@@ -26,8 +26,8 @@ class NewInputs:
 
     Raises
     ------
-    TypeError, ValueError
-        If `gp` is no such process.
+    ValueError
+        If it is the process of another latent.
     """
 
     def __init__(self, model: LatentGaussianModel, gp: pm.gp.Latent | pm.gp.LatentKron):
@@ -52,11 +52,6 @@ class NewInputs:
 
     def _inputs_of(self, gp):
         latent = self.model.latent
-        if not isinstance(gp, pm.gp.Latent | pm.gp.LatentKron):
-            raise TypeError(
-                f"gp must be the pm.gp.Latent whose prior is the latent {latent.name!r}; found "
-                f"{type(gp).__name__}."
-            )
         found = getattr(gp, "f", None)
         if found is None:
             raise ValueError(

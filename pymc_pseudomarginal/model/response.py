@@ -48,6 +48,9 @@ class Response:
     quantity : {"p", "mean"}
         What `expectation` gives: probabilities of a binary or categorical response, or
         its mean.
+    can_be_drawn : bool
+        Whether `draw` works: not for distributions composed of others, nor where data with
+        the same mean differ otherwise (in their noise, say).
 
     Raises
     ------
@@ -70,6 +73,10 @@ class Response:
         # Evaluated at three latent values for every theta: not worth compiling.
         self._predictor = self._compile(form.eta, mode=INTERPRETED) if probit else None
         self._places, self._elements = self._check_equal(self._predictor or self._value, theta)
+        self.can_be_drawn = isinstance(core_op(self._rv), RandomVariable) and all(
+            _are_equal(self._at_trials(self._compile(parameter, mode=INTERPRETED), theta))
+            for parameter in distribution_parameters(self._rv)
+        )
 
     def expectation(
         self, theta: Sequence[np.ndarray], mean: np.ndarray, variance: np.ndarray
@@ -94,11 +101,6 @@ class Response:
         self._generator.set_value(np.random.Generator(np.random.PCG64(seed)), borrow=True)
         return self._evaluate(function, theta, f)
 
-    @property
-    def can_be_drawn(self) -> bool:
-        """Whether `draw` works: not for distributions composed of others."""
-        return isinstance(core_op(self._rv), RandomVariable)
-
     @cached_property
     def _sampler(self):
         return self._compile(self._rv)
@@ -112,9 +114,10 @@ class Response:
         seen = self.observation
         batch = pt.matrix("f_batch", shape=(None, seen.size))
         rows = vectorize_graph(graph, {seen.f: batch})
-        n_kept = 1 if self.categorical and graph.ndim > self._rv.ndim else 0
-        kept = [rows.shape[rows.ndim - n_kept + i] for i in range(n_kept)]
-        rows = rows.reshape((batch.shape[0], -1, *kept))
+        if rows.ndim == graph.ndim:  # without f, the same in every row
+            rows = pt.broadcast_to(rows, (batch.shape[0], *graph.shape))
+        categories = [rows.shape[-1]] if graph.ndim > self._rv.ndim else []
+        rows = rows.reshape((batch.shape[0], -1, *categories))
         function = compile_graph(
             [*seen.parameters, batch], rows, mode=mode, on_unused_input="ignore"
         )
@@ -123,22 +126,23 @@ class Response:
 
     def _check_equal(self, function, theta):
         """An element of f for each place, and an element of y that depends on it."""
-        size = self.observation.size
 
         def first(f):  # the probability of one category tells as much as all
             values = function(*theta, f)
             return values[..., 0] if values.ndim == 3 else values
 
-        values = first(np.repeat(_TRIALS[:, None], size, axis=1))
-        owners, _ = find_owners(first, size, np.random.default_rng(0))
-        scale = np.max(np.abs(values), axis=1, keepdims=True)
-        if (owners == NO_LATENT).any() or np.any(np.abs(values - values[:, :1]) > 1e-9 * scale):
+        owners, _ = find_owners(first, self.observation.size, np.random.default_rng(0))
+        if (owners == NO_LATENT).any() or not _are_equal(self._at_trials(function, theta)):
             raise UnsupportedModelError(
                 f"The distribution of {self.name!r} differs from datum to datum by more than the "
                 "latent (an exposure, covariates, a group), and the model does not say what "
                 "those are at new inputs."
             )
         return np.unique(owners, return_index=True)
+
+    def _at_trials(self, function, theta):
+        """A compiled function with all of f at each of the trial values."""
+        return function(*theta, np.repeat(_TRIALS[:, None], self.observation.size, axis=1))
 
     def _evaluate(self, function, theta, f):
         """A compiled function at latent values f of any shape."""
@@ -152,6 +156,12 @@ class Response:
         values = function(*theta, batch)[:, self._elements]
         values = values.reshape(rows * places, *values.shape[2:])[: flat.size]
         return values.reshape(np.shape(f) + values.shape[1:])
+
+
+def _are_equal(values: np.ndarray) -> bool:
+    """Whether all data, along the second axis, have the same values."""
+    scale = np.max(np.abs(values), axis=1, keepdims=True)
+    return not np.any(np.abs(values - values[:, :1]) > 1e-9 * scale)
 
 
 def _only_variable(observation: Observation) -> Factor:

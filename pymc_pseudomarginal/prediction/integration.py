@@ -35,11 +35,12 @@ def read_process(model: pm.Model, gp: pm.gp.Latent) -> tuple[LatentGaussianModel
     The last answer is kept: reading and compiling take longer than predicting a few hundred
     points, and predictions for one model often follow each other.
     """
-    try:
-        return _read_process(model, gp, _fingerprint(model))
-    except TypeError:  # not a process, and perhaps not hashable
-        read = understand(model)
-        return read, NewInputs(read, gp)
+    if not isinstance(gp, pm.gp.Latent | pm.gp.LatentKron):
+        raise TypeError(
+            "gp must be the pm.gp.Latent or pm.gp.LatentKron whose prior is the latent of the "
+            f"model; found {type(gp).__name__}."
+        )
+    return _read_process(model, gp, _fingerprint(model))
 
 
 @lru_cache(maxsize=1)

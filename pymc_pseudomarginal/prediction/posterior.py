@@ -48,8 +48,7 @@ def posterior_draws(idata: object, model: LatentGaussianModel, *, latent: bool) 
         If there is no posterior, or a variable of the model is not in it.
     """
     posterior = _posterior(idata)
-    shapes = model.model.eval_rv_shapes()
-    expected = {rv.name: shapes[rv.name] for rv in model.hyperparameters}
+    expected = model.natural_shapes
     if latent:
         expected[model.latent.name] = (model.size,)
     absent = [name for name in expected if name not in posterior]

@@ -63,8 +63,9 @@ def predict(
         ``mean``
             For other responses, their mean.
         the name of the observed variable
-            With ``mean``: a draw of the response. Points are drawn independently of each
-            other given theta and f, as every point's own distribution needs it.
+            With ``mean``, if the data differ in nothing but f: a draw of the response.
+            Points are drawn independently of each other given theta and f, as every
+            point's own distribution needs it.
 
         Where the model does not say what is observed at a new input (an exposure or
         covariates that differ between data, a potential, several observed variables) the

@@ -33,7 +33,7 @@ class ApproximateMarginalMH(ThetaStep):
     Theta follows p(theta) Z_q(theta), with Z_q the Laplace or EP approximation of p(y|theta),
     and f is drawn from the Gaussian approximation q: the MCMC LA and MCMC EP of Filippone &
     Girolami (2014). How far that is from the posterior cannot be told from its draws;
-    `PseudoMarginalMH` costs little more and has no such error.
+    `PseudoMarginalMH` has no such error.
 
     Parameters
     ----------
@@ -85,7 +85,6 @@ class ApproximateMarginalMH(ThetaStep):
     ):
         self.approximation = check_approximation(approximation)
         super().__init__(vars, model, rng, latent_moves=0, target_accept=target_accept)
-        self._compile()
 
     def _forget(self):
         super()._forget()

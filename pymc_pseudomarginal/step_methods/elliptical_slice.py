@@ -48,6 +48,7 @@ class EllipticalSlice(LatentStep):
     """
 
     name = "elliptical_slice"
+    prefix = "slice"
     stats_dtypes_shapes = {
         "slice_evaluations": (np.int64, []),
         "slice_cubic_operations": (np.int64, []),

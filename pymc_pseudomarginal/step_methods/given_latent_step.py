@@ -9,8 +9,6 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
-from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
@@ -61,7 +59,6 @@ class GivenLatentMH(ThetaStep):
         blocked: bool = True,
     ):
         super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
-        self._compile()
 
     def _forget(self):
         super()._forget()
@@ -108,24 +105,6 @@ class GivenLatentMH(ThetaStep):
             "pm_failed": 1,
             "pm_slice_evaluations": 0,
         }
-
-    @staticmethod
-    def _progressbar_config(n_chains=1):
-        column = TextColumn(
-            "{task.fields[acceptance]:0.2f}", table_column=Column("Accept", ratio=1)
-        )
-        return [column], {"acceptance": [0.0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions():
-        totals = {"draws": 0, "acceptance": 0.0}
-
-        def update(drawn):
-            totals["draws"] += 1
-            totals["acceptance"] += drawn["pm_acceptance"]
-            return {"acceptance": totals["acceptance"] / totals["draws"]}
-
-        return (update,)
 
     def __repr__(self):
         """The variables and the settings."""

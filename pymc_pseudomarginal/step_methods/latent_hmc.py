@@ -67,6 +67,7 @@ class LatentHMC(LatentStep):
     """
 
     name = "latent_hmc"
+    prefix = "hmc"
     stats_dtypes_shapes = {
         "hmc_acceptance": (np.float64, []),
         "hmc_step_size": (np.float64, []),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pymc as pm
 
@@ -13,6 +15,9 @@ from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_vari
 
 class LatentStep(LatentGaussianStep):
     """Base of the step methods for f given theta; a subclass implements `_move`."""
+
+    prefix: ClassVar[str]
+    """Of the names of the statistics."""
 
     def __init__(self, vars, model: pm.Model | None, rng, *, moves: int):
         super().__init__(model, rng)
@@ -39,10 +44,6 @@ class LatentStep(LatentGaussianStep):
         """The new f, and the statistics but the count of cubic operations."""
         raise NotImplementedError
 
-    def _count_name(self) -> str:
-        """The statistic that counts cubic operations."""
-        return next(name for name in self.stats_dtypes_shapes if name.endswith("cubic_operations"))
-
     def _step(self, point):
         model = self.latent_model
         theta = model.theta(point)
@@ -54,4 +55,6 @@ class LatentStep(LatentGaussianStep):
         f, statistics = self._move(model.f(point, prior), prior, self._likelihood(theta))
         updates = {model.latent_value.name: model.stored_latent(f, prior)}
         updates |= model.draw_unobserved(self.rng, theta, f)
-        return updates, statistics | {self._count_name(): prior.cubic_operations - before}
+        return updates, statistics | {
+            f"{self.prefix}_cubic_operations": prior.cubic_operations - before
+        }

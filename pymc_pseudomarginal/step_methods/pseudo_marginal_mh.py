@@ -13,7 +13,6 @@ from pymc_pseudomarginal.arguments import check_approximation, check_at_least
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, ImportanceSet, NumericalFailure
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
-    ProgressOfPseudoMarginal,
     idle_statistics,
     statistics,
 )
@@ -46,7 +45,7 @@ class PseudoMarginalMHState(StepMethodState):
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalMH(ProgressOfPseudoMarginal, ThetaStep):
+class PseudoMarginalMH(ThetaStep):
     """Pseudo-marginal Metropolis-Hastings for latent Gaussian models, exact for theta and f.
 
     The hyper-parameters theta are moved with the latent f integrated out by importance
@@ -113,6 +112,7 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, ThetaStep):
 
     name = "pseudo_marginal_mh"
     stats_dtypes_shapes = STATISTICS
+    progress = ThetaStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
     _state_class = PseudoMarginalMHState
 
     def __init__(
@@ -136,7 +136,6 @@ class PseudoMarginalMH(ProgressOfPseudoMarginal, ThetaStep):
         self.annealing_moves = check_at_least("annealing_moves", annealing_moves, 1)
         self.refresh = bool(refresh)
         super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
-        self._compile()
 
     def _refuse_to_share(self, left):
         if not self.refresh:

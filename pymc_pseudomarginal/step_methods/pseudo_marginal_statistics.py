@@ -1,10 +1,8 @@
-"""What a pseudo-marginal step tells about a draw: sample statistics and the progress bar."""
+"""What a pseudo-marginal step tells about a draw."""
 
 from __future__ import annotations
 
 import numpy as np
-from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, Info
@@ -47,27 +45,3 @@ def idle_statistics() -> dict:
         | {f"pm_{name}": 0 for name in counts}
         | {f"pm_{name}": -np.inf for name in levels}
     )
-
-
-class ProgressOfPseudoMarginal:
-    """Columns of PyMC's progress bar: mean acceptance and mean spread of the log weights."""
-
-    @staticmethod
-    def _progressbar_config(n_chains=1):
-        columns = [
-            TextColumn("{task.fields[acceptance]:0.2f}", table_column=Column("Accept", ratio=1)),
-            TextColumn("{task.fields[spread]:0.2f}", table_column=Column("sd log w", ratio=1)),
-        ]
-        return columns, {"acceptance": [0.0] * n_chains, "spread": [0.0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions():
-        totals = {"draws": 0, "acceptance": 0.0, "spread": 0.0}
-
-        def update(drawn):
-            totals["draws"] += 1
-            totals["acceptance"] += drawn["pm_acceptance"]
-            totals["spread"] += drawn["pm_log_weight_sd"]
-            return {key: totals[key] / totals["draws"] for key in ("acceptance", "spread")}
-
-        return (update,)

@@ -10,6 +10,7 @@ import pymc as pm
 from pymc_pseudomarginal.arguments import check_at_least, check_probability
 from pymc_pseudomarginal.numerics import NumericalFailure
 from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
+from pymc_pseudomarginal.step_methods.progress import RunningMeans
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
 
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 _MANY = 20
 
 
-class ThetaStep(LatentGaussianStep):
+class ThetaStep(RunningMeans, LatentGaussianStep):
     """Base of the step methods that move theta, and the latent along with it.
 
     During tuning the random walk adapts to `target_accept`; then it is frozen.
@@ -33,6 +34,8 @@ class ThetaStep(LatentGaussianStep):
         None before the first draw.
     """
 
+    progress = {"acceptance": ("Accept", "pm_acceptance")}
+
     def __init__(
         self, vars, model: pm.Model | None, rng, *, latent_moves: int, target_accept: float
     ):
@@ -41,6 +44,7 @@ class ThetaStep(LatentGaussianStep):
         super().__init__(model, rng)
         self._moved = self._choose_variables(vars)
         self.start_chain()
+        self._compile()
 
     def _choose_variables(self, vars) -> np.ndarray:
         """Set `vars` and return the positions in theta that this step moves."""
