@@ -160,7 +160,7 @@ def _along(
     with np.errstate(all="ignore"):  # outside the support, which is refused below
         # By way of the natural scale: transforms of the others may depend on this one.
         thetas = [read.unconstrained(others | {rv.name: value}) for value in values]
-        log_prior = np.array([log_density(*read.hyper_point(t).values()) for t in thetas])
+        log_prior = np.array([log_density(*read.hyper_values_at(t)) for t in thetas])
     outside = ~np.isfinite(log_prior) | ~np.array([np.isfinite(t).all() for t in thetas])
     if outside.any():
         found = ", ".join(f"{value:g}" for value in values[outside][:5])

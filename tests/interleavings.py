@@ -12,9 +12,9 @@ def naive_interleaving(rng, state, evaluate, propose, n_importance):
     return State(conditional, f, moved.retained), info
 
 
-def exact_interleaving(rng, state, evaluate, propose, n_importance, refresh=True):
+def exact_interleaving(rng, state, evaluate, propose, n_importance, **options):
     """The exact scheme: f from the kept importance set, then the elliptical slice."""
-    moved, info = pseudo_marginal_mh(rng, state, evaluate, propose, n_importance, refresh=refresh)
+    moved, info = pseudo_marginal_mh(rng, state, evaluate, propose, n_importance, **options)
     conditional = moved.conditional
     f, _ = elliptical_slice(rng, moved.f, conditional.prior, conditional.likelihood)
     return State(conditional, f, moved.retained), info

@@ -13,6 +13,7 @@ from pymc.pytensorf import compile as compile_graph
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_pseudomarginal.model.diagonal import without_identity
 from pymc_pseudomarginal.model.graph import INTERPRETED, depends_on, distribution_name
 from pymc_pseudomarginal.model.latent import Latent
 from pymc_pseudomarginal.model.likelihood import Observation
@@ -97,7 +98,7 @@ class LatentGaussianModel:
     @cached_property
     def _moments(self):
         latent = self.latent
-        matrix = latent.covariance if latent.root is None else latent.root
+        matrix = without_identity(latent.covariance) if latent.root is None else latent.root
         mean = pt.broadcast_to(latent.mean, (matrix.shape[0],))
         return self._compile(self.model.replace_rvs_by_values([mean, matrix]))
 
@@ -116,15 +117,21 @@ class LatentGaussianModel:
         parts = [np.ravel(point[value.name]) for value in self.hyper_values]
         return np.concatenate(parts) if parts else np.empty(0)
 
+    @cached_property
+    def _places(self) -> list[tuple[slice, tuple[int, ...]]]:
+        return [(self.slices[name], shape) for name, shape in self.shapes.items()]
+
+    def hyper_values_at(self, theta: np.ndarray) -> list[np.ndarray]:
+        """The value variables of the hyper-parameters at theta, in the order of the model."""
+        return [theta[place].reshape(shape) for place, shape in self._places]
+
     def hyper_point(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         """The value variables of the hyper-parameters at theta, by name."""
-        return {
-            name: theta[self.slices[name]].reshape(shape) for name, shape in self.shapes.items()
-        }
+        return dict(zip(self.shapes, self.hyper_values_at(theta), strict=True))
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log p(theta), with the Jacobian and every factor that does not involve f."""
-        return float(self._log_prior(*self.hyper_point(theta).values()))
+        return float(self._log_prior(*self.hyper_values_at(theta)))
 
     def prior(self, theta: np.ndarray) -> DensePrior:
         """p(f|theta).
@@ -134,7 +141,7 @@ class LatentGaussianModel:
         NotPositiveDefinite
             If the mean or the covariance is not finite at theta.
         """
-        mean, matrix = self._moments(*self.hyper_point(theta).values())
+        mean, matrix = self._moments(*self.hyper_values_at(theta))
         mean = np.array(mean, dtype=float)  # PyTensor may give a broadcast view
         # One pass over n² numbers; an infinite or NaN entry makes the sum so too.
         if not np.isfinite(matrix.sum()) or not np.isfinite(mean.sum()):
@@ -150,13 +157,13 @@ class LatentGaussianModel:
             If the data do not fit the model or p(y|f, theta) does not factorise over f.
         """
         at_values = self.observation.bind()
-        return lambda theta: at_values(list(self.hyper_point(theta).values()))
+        return lambda theta: at_values(self.hyper_values_at(theta))
 
     def draw_unobserved(
         self, rng: np.random.Generator, theta: np.ndarray, f: np.ndarray
     ) -> dict[str, np.ndarray]:
         """What is unobserved below f, drawn given f and theta, by the names of value variables."""
-        return self.unobserved.draw(rng, list(self.hyper_point(theta).values()), f)
+        return self.unobserved.draw(rng, self.hyper_values_at(theta), f)
 
     def f(self, point: Mapping[str, np.ndarray], prior: DensePrior) -> np.ndarray:
         """The latent f at a point of the model, shape (n,), a copy."""
@@ -192,7 +199,7 @@ class LatentGaussianModel:
     def natural(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         """The hyper-parameters at theta on their natural scale, by name."""
         names = [rv.name for rv in self.hyperparameters]
-        return dict(zip(names, self._to_natural(*self.hyper_point(theta).values()), strict=True))
+        return dict(zip(names, self._to_natural(*self.hyper_values_at(theta)), strict=True))
 
     def unconstrained(self, values: Mapping[str, object]) -> np.ndarray:
         """Theta at the natural values of all hyper-parameters, shape (d,), unchecked."""
@@ -233,7 +240,7 @@ class LatentGaussianModel:
         if not rvs:
             return
         density = self._compile(self.model.logp(vars=rvs, jacobian=False, sum=False))
-        log_densities, again = density(*self.hyper_point(theta).values()), self.natural(theta)
+        log_densities, again = density(*self.hyper_values_at(theta)), self.natural(theta)
         for rv, log_density in zip(rvs, log_densities, strict=True):
             # Weights that do not sum to one become others that do.
             same = np.allclose(again[rv.name], values[rv.name])

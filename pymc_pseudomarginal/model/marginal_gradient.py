@@ -100,7 +100,7 @@ class MarginalGradient:
             if _has_clamped_sites(q, likelihood):
                 return q.log_marginal, self._differences(theta, range(theta.size), q, None)
             cotangents = _GRADIENTS[self.approximation](q, likelihood)
-            values = self.model.hyper_point(theta).values()
+            values = self.model.hyper_values_at(theta)
             gradient = self._pull_back(*values, *map(np.ascontiguousarray, cotangents))
             return q.log_marginal, gradient + self._differences(
                 theta, self._in_likelihood, q, prior
@@ -249,7 +249,7 @@ def _log_density(
 
     def evaluate(theta):
         with np.errstate(all="ignore"):
-            density, gradient = function(*model.hyper_point(theta).values())
+            density, gradient = function(*model.hyper_values_at(theta))
         return float(density), gradient
 
     return evaluate

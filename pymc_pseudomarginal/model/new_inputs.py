@@ -75,7 +75,7 @@ class NewInputs:
         NotPositiveDefinite
             If they are not finite at theta.
         """
-        mean, cross, variance = self._moments(*self.model.hyper_point(theta).values(), X)
+        mean, cross, variance = self._moments(*self.model.hyper_values_at(theta), X)
         if not np.isfinite(mean.sum() + cross.sum() + variance.sum()):
             raise NotPositiveDefinite("The mean or the covariance at the new inputs is not finite.")
         return NewPoints(mean, cross, variance)

@@ -17,8 +17,19 @@ from pymc_pseudomarginal.numerics.prior import DensePrior, RootedPrior
 APPROXIMATIONS = {"laplace": laplace, "ep": expectation_propagation}
 """The Gaussian approximations by the names that users give."""
 
+FOR_IMPORTANCE = {
+    "laplace": {"chord_tolerance": 1e-2},
+    "ep": {"tolerance": 0.1, "last_update": True},
+}
+"""Arguments with which they stop as soon as q serves importance sampling.
+
+Closer to convergence the spread of the log weights hardly changes: it comes from what no
+Gaussian can match.
+"""
+
 __all__ = [
     "APPROXIMATIONS",
+    "FOR_IMPORTANCE",
     "Approximation",
     "DensePrior",
     "ImportanceSet",

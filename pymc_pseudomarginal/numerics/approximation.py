@@ -31,7 +31,8 @@ class Approximation:
         Whether they met their tolerance. An approximation that did not is still a
         valid importance density, as the weights are computed with the same q.
     anchor : array
-        Where the same algorithm may start at another theta (its ``start`` argument).
+        Where the same algorithm may start at another theta (its ``start`` argument): the mode
+        of Laplace, shape (n,), or the sites (W, nu) of EP, shape (2, n).
     """
 
     prior: DensePrior

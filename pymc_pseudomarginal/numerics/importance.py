@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class ImportanceSet:
     samples: np.ndarray
     log_weights: np.ndarray
 
-    @property
+    @cached_property
     def log_estimate(self) -> float:
         """Log of the mean weight, whose exponential is unbiased for p(y)."""
         return float(np.logaddexp.reduce(self.log_weights) - np.log(len(self.log_weights)))
@@ -57,9 +58,12 @@ def importance_set(
         A latent vector that joins the set as its first member: with it the N draws
         become the refreshed companions of the current state.
     """
-    samples = draw(approximation, u)
-    if include is not None:
-        samples = np.concatenate([include[None], samples])
+    if include is None:
+        samples = draw(approximation, u)
+    elif u.shape[1] == 0:
+        samples = include[None]
+    else:
+        samples = np.concatenate([include[None], draw(approximation, u)])
     return ImportanceSet(samples, log_weights(approximation, likelihood, samples))
 
 
@@ -94,6 +98,6 @@ def log_weights(approximation: Approximation, likelihood: Likelihood, f: np.ndar
             + 0.5 * (f - mu) ** 2 @ approximation.precision
             + constant
         )
-    if np.isnan(result).any() or np.isposinf(result).any():
+    if not (result < np.inf).all():
         raise NoFiniteApproximation("An importance weight is not a finite number.")
     return result

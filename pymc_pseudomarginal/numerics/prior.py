@@ -17,17 +17,22 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from pymc_pseudomarginal.numerics.errors import NotPositiveDefinite
+from pymc_pseudomarginal.numerics.triangles import (
+    invert_lower,
+    lower_triangle,
+    scaled_identity_plus,
+)
 
 # Below this value of W_i K_ii the difference 1 - (B^-1)_ii has lost too many digits.
 _TINY_SITE = 1e-7
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-def _cholesky(matrix: np.ndarray, what: str) -> np.ndarray:
-    """Lower Cholesky factor, computed in place where `matrix` is Fortran-ordered."""
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+def _cholesky(lower: np.ndarray, what: str) -> np.ndarray:
+    """Lower Cholesky factor in the place of a lower triangle in Fortran order."""
+    factor, info = lapack.dpotrf(lower, lower=1, clean=0, overwrite_a=1)
     # potrf lets NaN and infinity through; they show on the diagonal.
-    if info != 0 or not np.isfinite(np.trace(factor)):
+    if info != 0 or not np.isfinite(factor.trace()):
         raise NotPositiveDefinite(f"{what} is not positive definite (leading minor {info}).")
     return factor
 
@@ -64,7 +69,7 @@ class DensePrior:
     def cholesky(self) -> np.ndarray:
         """Lower L with K = L Lᵀ, shape (n, n); computed at the first use."""
         self.cubic_operations += 1
-        return _cholesky(self.covariance.copy(order="F"), "The prior covariance")
+        return _cholesky(lower_triangle(self.covariance), "The prior covariance")
 
     @property
     def root(self) -> np.ndarray:
@@ -174,12 +179,11 @@ class DenseFactor:
         self.prior = prior
         self.precision = precision
         self._root = np.sqrt(precision)
-        B = prior.covariance * self._root
-        B *= self._root[:, None]
-        B.T.flat[:: prior.size + 1] += 1.0
         prior.cubic_operations += 1
-        self.cholesky = _cholesky(np.asfortranarray(B), "I + W^1/2 K W^1/2")
-        self.log_determinant = 2.0 * float(np.log(np.diagonal(self.cholesky)).sum())
+        self.cholesky = _cholesky(
+            scaled_identity_plus(prior.covariance, self._root), "I + W^1/2 K W^1/2"
+        )
+        self.log_determinant = 2.0 * float(np.log(self.cholesky.diagonal()).sum())
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """R v = W^1/2 B^-1 W^1/2 v = (K + W^-1)^-1 v for every row of v.
@@ -199,15 +203,19 @@ class DenseFactor:
         return self._root
 
     def marginal_variances(self) -> np.ndarray:
-        """diag(Sigma) with Sigma = (K^-1 + W)^-1, shape (n,).
+        """diag(Sigma) with Sigma = (K^-1 + W)^-1, shape (n,)."""
+        return self.marginals()[0]
 
-        Sigma_ii = (1 - (B^-1)_ii) / W_i, where (B^-1)_ii is the sum of squares of
-        column i of the inverse factor. That difference cancels where W_i is tiny;
-        there Sigma_ii = K_ii - |L^-1 W^1/2 k_i|² is used instead.
+    def marginals(self) -> tuple[np.ndarray, np.ndarray]:
+        """diag(Sigma) and diag(B^-1), each of shape (n,).
+
+        (B^-1)_ii is the sum of squares of column i of the inverse factor, and Sigma_ii =
+        (1 - (B^-1)_ii) / W_i. That difference cancels where W_i is tiny; there Sigma_ii =
+        K_ii - |L^-1 W^1/2 k_i|² is used instead.
         """
         prior, W = self.prior, self.precision
         prior.cubic_operations += 1
-        inverse, _ = lapack.dtrtri(self.cholesky, lower=1)
+        inverse = invert_lower(self.cholesky)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         tiny = W * prior.variances < _TINY_SITE
         variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
@@ -215,7 +223,7 @@ class DenseFactor:
             scaled = np.asfortranarray(self._root[:, None] * prior.covariance[:, tiny])
             half, _ = lapack.dtrtrs(self.cholesky, scaled, lower=1, overwrite_b=1)
             variances[tiny] = prior.variances[tiny] - np.einsum("ij,ij->j", half, half)
-        return variances
+        return variances, diagonal
 
     def site_covariance_inverse(self) -> np.ndarray:
         """R = W^1/2 B^-1 W^1/2 as a full symmetric matrix, shape (n, n)."""

@@ -78,7 +78,7 @@ class Integration:
     ) -> Integration:
         """Find the response, comparing the data with each other at theta, shape (d,)."""
         try:
-            response = Response(model.observation, list(model.hyper_point(theta).values()))
+            response = Response(model.observation, model.hyper_values_at(theta))
         except UnsupportedModelError as reason:
             warnings.warn(
                 f"Only the latent is predicted, as f_mean and f_var. {reason}", stacklevel=3
@@ -130,7 +130,7 @@ class Integration:
         response = self.response
         if response is None:
             return quantities
-        values = list(self.model.hyper_point(theta).values())
+        values = self.model.hyper_values_at(theta)
         quantities[response.quantity] = response.expectation(values, mean, variance)
         if response.quantity == "mean" and response.can_be_drawn:
             f = mean + np.sqrt(variance) * rng.standard_normal(mean.shape)

@@ -9,12 +9,10 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_pseudomarginal.arguments import check_approximation
-from pymc_pseudomarginal.numerics import APPROXIMATIONS
-from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
+from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.approximate_marginal import approximate_marginal_mh
-from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
+from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 
 @dataclass_state
@@ -23,11 +21,12 @@ class ApproximateMarginalState(StepMethodState):
 
     tune: bool
     adaptation: RandomWalkAdaptation | None
+    warm_start: WarmStart | None
     approximation: str = field(metadata={"frozen": True})
     target_accept: float = field(metadata={"frozen": True})
 
 
-class ApproximateMarginalMH(ThetaStep):
+class ApproximateMarginalMH(MarginalStep):
     """Metropolis-Hastings on an approximate marginal likelihood. NOT exact: for comparison.
 
     Theta follows p(theta) Z_q(theta), with Z_q the Laplace or EP approximation of p(y|theta),
@@ -83,28 +82,23 @@ class ApproximateMarginalMH(ThetaStep):
         rng=None,
         blocked: bool = True,
     ):
-        self.approximation = check_approximation(approximation)
-        super().__init__(vars, model, rng, latent_moves=0, target_accept=target_accept)
-
-    def _forget(self):
-        super()._forget()
-        self._current: Conditional | None = None
-
-    def _evaluate(self, theta: np.ndarray) -> Conditional:
-        log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
-        q = APPROXIMATIONS[self.approximation](self.latent_model.prior(theta), likelihood)
-        return Conditional(theta, log_prior, likelihood, q)
+        super().__init__(
+            vars,
+            model,
+            rng,
+            approximation=approximation,
+            latent_moves=0,
+            target_accept=target_accept,
+        )
 
     def _step(self, point):
         theta = self.latent_model.theta(point)
-        current = self._current
-        if current is None or not np.array_equal(current.theta, theta):
-            current = self._evaluate(theta)
+        current = self._conditional_at(theta)
         self._start_adaptation(theta)
         conditional, f, info = approximate_marginal_mh(
             self.rng, current, self._evaluate, self._propose
         )
-        self._current = conditional
+        self._keep(conditional)
         self._adapt(conditional.theta, info.acceptance)
         return self._updates(conditional.theta, f, conditional.prior), {
             "pm_accepted": info.accepted,

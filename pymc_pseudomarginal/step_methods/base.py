@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import pymc as pm
@@ -13,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 from pymc_pseudomarginal.model import LatentGaussianModel, read_model
 from pymc_pseudomarginal.numerics import NumericalFailure
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
-from pymc_pseudomarginal.step_methods.compat import ChainStep
+from pymc_pseudomarginal.step_methods.compat import ChainStep, is_worker
 
 
 class LatentGaussianStep(ChainStep):
@@ -28,7 +29,7 @@ class LatentGaussianStep(ChainStep):
 
     def __init__(self, model: pm.Model | None, rng=None):
         self.latent_model = read_model(model)
-        self._blas = ThreadpoolController()
+        self._blas = ThreadpoolController().select(user_api="blas")
         self._likelihood_at: Callable[[np.ndarray], Likelihood] | None = None
         self._under_way = False
         self.rng = np.random.default_rng(rng)
@@ -40,12 +41,18 @@ class LatentGaussianStep(ChainStep):
         return self._likelihood_at(theta)
 
     def _one_blas_thread(self):
-        return self._blas.limit(limits=1, user_api="blas")
+        """Limit BLAS to one thread from now on, or, as a context, until its end."""
+        if all(library.num_threads == 1 for library in self._blas.lib_controllers):
+            return nullcontext()
+        return self._blas.limit(limits=1)
 
     def start_chain(self) -> None:
         """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
         self._likelihood_at = None
         self._under_way = False
+        if is_worker():
+            # For good, as PyMC computes deterministic variables between the steps.
+            self._one_blas_thread()
 
     def step(self, point):
         """One step from a point of the model: (point, [statistics])."""
@@ -83,7 +90,7 @@ class LatentGaussianStep(ChainStep):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self._blas = ThreadpoolController()
+        self._blas = ThreadpoolController().select(user_api="blas")
 
 
 def named_variables(

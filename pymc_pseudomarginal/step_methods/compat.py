@@ -1,6 +1,8 @@
-"""What differs between PyMC 5.28 and PyMC 6 for a step method, and nothing else."""
+"""What a step method must know of PyMC 5.28 and PyMC 6 beyond their documentation."""
 
 from __future__ import annotations
+
+import multiprocessing
 
 import numpy as np
 from pymc.step_methods.compound import BlockedStep
@@ -29,3 +31,8 @@ class ChainStep(BlockedStep):
     def start_chain(self) -> None:
         """Forget everything that belongs to the previous chain."""
         raise NotImplementedError
+
+
+def is_worker() -> bool:
+    """Whether this is a process that PyMC made for one chain, by the name that it gives it."""
+    return multiprocessing.current_process().name.startswith("worker_chain_")

@@ -13,6 +13,8 @@ class RunningMeans:
 
     progress: ClassVar[dict[str, tuple[str, str]]]
     """Field of the bar -> (heading, statistic)."""
+    absent_where_zero: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose statistic is zero in draws that have none."""
 
     @classmethod
     def _progressbar_config(cls, n_chains=1):
@@ -24,13 +26,12 @@ class RunningMeans:
 
     @classmethod
     def _make_progressbar_update_functions(cls):
-        totals, draws = dict.fromkeys(cls.progress, 0.0), 0
+        totals, draws = dict.fromkeys(cls.progress, 0.0), dict.fromkeys(cls.progress, 0)
 
         def update(drawn):
-            nonlocal draws
-            draws += 1
             for name, (_, statistic) in cls.progress.items():
                 totals[name] += drawn[statistic]
-            return {name: total / draws for name, total in totals.items()}
+                draws[name] += not (name in cls.absent_where_zero and drawn[statistic] == 0.0)
+            return {name: total / max(draws[name], 1) for name, total in totals.items()}
 
         return (update,)

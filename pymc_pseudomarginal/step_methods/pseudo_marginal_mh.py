@@ -9,22 +9,19 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_pseudomarginal.arguments import check_approximation, check_at_least
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, ImportanceSet, NumericalFailure
+from pymc_pseudomarginal.arguments import check_at_least
+from pymc_pseudomarginal.numerics import FOR_IMPORTANCE, ImportanceSet
+from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
     idle_statistics,
     statistics,
 )
-from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.annealing import WeightedSampler, weighted_sampler
+from pymc_pseudomarginal.transitions.annealing import weighted_sampler
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
-from pymc_pseudomarginal.transitions.pseudo_marginal import (
-    Conditional,
-    State,
-    pseudo_marginal_mh,
-)
+from pymc_pseudomarginal.transitions.pseudo_marginal import State, pseudo_marginal_mh
+from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 
 @dataclass_state
@@ -33,7 +30,7 @@ class PseudoMarginalMHState(StepMethodState):
 
     tune: bool
     adaptation: RandomWalkAdaptation | None
-    anchor: np.ndarray | None
+    warm_start: WarmStart | None
     last_theta: np.ndarray | None
     retained: ImportanceSet | None
     approximation: str = field(metadata={"frozen": True})
@@ -41,11 +38,12 @@ class PseudoMarginalMHState(StepMethodState):
     annealing: int = field(metadata={"frozen": True})
     annealing_moves: int = field(metadata={"frozen": True})
     refresh: bool = field(metadata={"frozen": True})
+    delayed_acceptance: bool = field(metadata={"frozen": True})
     latent_moves: int = field(metadata={"frozen": True})
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalMH(ThetaStep):
+class PseudoMarginalMH(MarginalStep):
     """Pseudo-marginal Metropolis-Hastings for latent Gaussian models, exact for theta and f.
 
     The hyper-parameters theta are moved with the latent f integrated out by importance
@@ -75,6 +73,10 @@ class PseudoMarginalMH(ThetaStep):
         Whether to draw the companions of the current f anew for every proposal.
         False gives Algorithm 1 of Filippone & Girolami (2014), which retains the
         estimate until the next acceptance and may stick at an overestimate.
+    delayed_acceptance : bool
+        Whether a proposal must first pass by the deterministic approximation of the marginal,
+        before the importance samples. Still exact; a proposal that does not pass costs
+        neither the samples nor the factor of K, and one that passes may be rejected twice.
     latent_moves : int
         Elliptical-slice moves of f per draw.
     target_accept : float
@@ -86,8 +88,9 @@ class PseudoMarginalMH(ThetaStep):
     -----
     During `tune` the chain moves on the deterministic approximation of the marginal,
     so that it cannot stick, and adapts the covariance and scale of its random walk.
-    Then the walk is frozen, and so is the anchor from which Newton or EP starts: q
-    must depend on theta alone for the draws to be exact.
+    Then the walk is frozen, and so is the prediction from which Newton or EP starts: q
+    must depend on theta alone for the draws to be exact. As any such q is exact, they stop
+    as soon as it is good enough for importance sampling.
 
     Sample statistics, one value per draw: ``pm_accepted``, ``pm_acceptance``
     (probability), ``pm_log_estimate`` and ``pm_log_approximation`` (of log p(y|theta)
@@ -95,7 +98,9 @@ class PseudoMarginalMH(ThetaStep):
     weights; for N = 1 the distance of the only one from the approximation),
     ``pm_iterations`` (Newton iterations or EP sweeps), ``pm_cubic_operations``
     (factorisations of n×n matrices), ``pm_failed`` (1 where the proposal had no
-    finite estimate and was rejected), ``pm_slice_evaluations``.
+    finite estimate and was rejected), ``pm_slice_evaluations``. A proposal that is rejected
+    by the approximation alone (while tuning, or by `delayed_acceptance`) has no samples:
+    ``pm_log_weight_sd`` is then 0, and ``pm_log_estimate`` is log w(f) of the current f.
 
     References
     ----------
@@ -112,8 +117,10 @@ class PseudoMarginalMH(ThetaStep):
 
     name = "pseudo_marginal_mh"
     stats_dtypes_shapes = STATISTICS
-    progress = ThetaStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
+    progress = MarginalStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
+    absent_where_zero = frozenset({"spread"})
     _state_class = PseudoMarginalMHState
+    _settings = FOR_IMPORTANCE
 
     def __init__(
         self,
@@ -124,18 +131,27 @@ class PseudoMarginalMH(ThetaStep):
         annealing: int = 0,
         annealing_moves: int = 1,
         refresh: bool = True,
+        delayed_acceptance: bool = False,
         latent_moves: int = 1,
         target_accept: float = 0.25,
         model: pm.Model | None = None,
         rng=None,
         blocked: bool = True,
     ):
-        self.approximation = check_approximation(approximation)
         self.n_importance = check_at_least("n_importance", n_importance, 1)
         self.annealing = check_at_least("annealing", annealing, 0)
         self.annealing_moves = check_at_least("annealing_moves", annealing_moves, 1)
         self.refresh = bool(refresh)
-        super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
+        self.delayed_acceptance = bool(delayed_acceptance)
+        self._sampler = weighted_sampler(self.annealing, self.annealing_moves)
+        super().__init__(
+            vars,
+            model,
+            rng,
+            approximation=approximation,
+            latent_moves=latent_moves,
+            target_accept=target_accept,
+        )
 
     def _refuse_to_share(self, left):
         if not self.refresh:
@@ -146,51 +162,15 @@ class PseudoMarginalMH(ThetaStep):
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
-        self.anchor: np.ndarray | None = None
         self.last_theta: np.ndarray | None = None
         self.retained: ImportanceSet | None = None
         super().start_chain()
 
-    def _forget(self):
-        super()._forget()
-        self._current: Conditional | None = None
-        self._current_anchor: np.ndarray | None = None
-
     def stop_tuning(self):
-        """Freeze the proposal, and the anchor at the centre of the tuning draws."""
-        if self.tune and self.adaptation is not None and self.adaptation.updates:
-            centre = self.last_theta.copy()
-            centre[self._moved] = self.adaptation.mean
-            try:
-                with self._one_blas_thread():
-                    self.anchor = self._evaluate(centre).approximation.anchor
-            except NumericalFailure:
-                self.anchor = None
+        """Freeze the proposal, and where Newton or EP starts."""
         # Retained under another q, a set has weights of another density.
         self.retained = None
         super().stop_tuning()
-
-    def _evaluate(self, theta: np.ndarray) -> Conditional:
-        log_prior = self._log_prior(theta)
-        approximate = APPROXIMATIONS[self.approximation]
-        likelihood = self._likelihood(theta)
-        approximation = approximate(self.latent_model.prior(theta), likelihood, start=self.anchor)
-        return Conditional(theta, log_prior, likelihood, approximation, self._sampler)
-
-    @property
-    def _sampler(self) -> WeightedSampler:
-        return weighted_sampler(self.annealing, self.annealing_moves)
-
-    def _conditional_at(self, theta: np.ndarray) -> Conditional:
-        """The current conditional, evaluated anew only if theta or the anchor changed."""
-        known = self._current
-        if (
-            known is None
-            or self._current_anchor is not self.anchor
-            or not np.array_equal(known.theta, theta)
-        ):
-            return self._evaluate(theta)
-        return known
 
     def _step(self, point):
         model = self.latent_model
@@ -207,12 +187,13 @@ class PseudoMarginalMH(ThetaStep):
             self.n_importance,
             refresh=self.refresh,
             approximate=self.tune,
+            delayed=self.delayed_acceptance,
         )
         conditional = state.conditional
         f, moves = elliptical_slice(
             self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
         )
-        self._current, self._current_anchor = conditional, self.anchor
+        self._keep(conditional)
         self.retained, self.last_theta = state.retained, conditional.theta
         self._adapt(conditional.theta, info.acceptance)
         updates = self._updates(conditional.theta, f, conditional.prior)
@@ -228,6 +209,7 @@ class PseudoMarginalMH(ThetaStep):
             n_importance=self.n_importance,
             annealing=self.annealing,
             refresh=self.refresh,
+            delayed_acceptance=self.delayed_acceptance,
             latent_moves=self.latent_moves,
             target_accept=self.target_accept,
         )

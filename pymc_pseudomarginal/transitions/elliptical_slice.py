@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,8 +66,8 @@ def elliptical_slice(
     for _ in range(moves):
         other = prior.colour(rng.standard_normal(prior.size))
         threshold = level + np.log(rng.uniform())
-        angle = rng.uniform(0.0, 2.0 * np.pi)
-        bracket = [angle - 2.0 * np.pi, angle]
+        angle = rng.uniform(0.0, 2.0 * math.pi)
+        bracket = [angle - 2.0 * math.pi, angle]
         while True:
             candidate = on_ellipse(centred, other, angle)
             candidate_level = float(likelihood.log_density(prior.mean + candidate))
@@ -83,7 +84,7 @@ def elliptical_slice(
 
 def on_ellipse(centred: np.ndarray, other: np.ndarray, angle: float) -> np.ndarray:
     """The point at `angle` on the ellipse through `centred` (0) and `other` (π/2)."""
-    return np.cos(angle) * centred + np.sin(angle) * other
+    return math.cos(angle) * centred + math.sin(angle) * other
 
 
 def shrink(bracket: list[float], angle: float) -> list[float]:

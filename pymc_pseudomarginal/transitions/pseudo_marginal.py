@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pymc_pseudomarginal.numerics import Approximation, DensePrior, ImportanceSet, NumericalFailure
+from pymc_pseudomarginal.numerics.importance import log_weights
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.transitions.acceptance import acceptance_probability
 from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
@@ -85,12 +86,14 @@ class Info:
     ----------
     accepted : bool
     acceptance : float
-        Probability with which the proposal was accepted.
+        Probability with which the proposal was accepted. In two stages, that of the second,
+        or zero where the first rejected.
     log_estimate : float
-        Log of the estimate of p(y|theta) at the theta arrived at.
+        Log of the estimate of p(y|theta) at the theta arrived at. Where no set was drawn
+        there (tuning, or rejected in a first stage), log w(f) of the current f.
     log_weight_sd : float
         Spread of the proposal's log weights; with a single draw, its distance from
-        the approximate log marginal. Zero where the proposal failed.
+        the approximate log marginal. Zero where none were drawn.
     iterations : int
         Newton iterations or EP sweeps for the proposal.
     cubic_operations : int
@@ -117,6 +120,7 @@ def pseudo_marginal_mh(
     *,
     refresh: bool = True,
     approximate: bool = False,
+    delayed: bool = False,
 ) -> tuple[State, Info]:
     """One transition of (theta, f) that leaves the joint posterior invariant.
 
@@ -135,48 +139,90 @@ def pseudo_marginal_mh(
     approximate : bool
         Accept by the deterministic log Z_q in place of the estimates. For the tuning
         phase only: the chain then targets the approximate posterior.
+    delayed : bool
+        Accept in two stages: by log Z_q, for which no set is drawn and K is not factorised;
+        what passes is accepted by the estimates relative to Z_q. The product of the two
+        probabilities satisfies detailed balance, so that this is as exact as one stage.
 
     References
     ----------
     Filippone & Girolami (2014), Pseudo-marginal Bayesian inference for Gaussian
     processes, algorithm 1 (``refresh=False``); Andrieu, Doucet & Holenstein (2010),
-    Particle Markov chain Monte Carlo, for the extended target.
+    Particle Markov chain Monte Carlo, for the extended target; Christen & Fox (2005),
+    Markov chain Monte Carlo using an approximation, for the two stages.
     """
-    current = state.conditional
+    current, kept = state.conditional, state.retained
     operations_before = current.prior.cubic_operations
-    kept = state.retained
-    if kept is None:
-        companions = n_importance - 1 if refresh else n_importance
-        kept = current.importance_set(rng, companions, include=state.f if refresh else None)
+    staged = approximate or delayed
+    if kept is None and not staged:
+        kept = _current_set(rng, state, n_importance, refresh)
     theta, log_proposal_ratio = propose(rng, current.theta)
 
-    acceptance, log_weight_sd, iterations, failure = 0.0, 0.0, 0, None
-    operations = current.prior.cubic_operations - operations_before
+    proposed, proposed_set, failure = None, None, None
+    accepted, acceptance = True, 0.0
     try:
         proposed = evaluate(theta)
-        proposed_set = proposed.importance_set(rng, n_importance)
-        acceptance = acceptance_probability(
-            proposed.log_prior + _level(proposed, proposed_set, approximate),
-            current.log_prior + _level(current, kept, approximate),
-            log_proposal_ratio,
-        )
-        log_weight_sd = _spread(proposed, proposed_set)
-        iterations = proposed.approximation.iterations
-        operations += proposed.prior.cubic_operations
+        if staged:
+            acceptance = acceptance_probability(
+                _approximate_level(proposed), _approximate_level(current), log_proposal_ratio
+            )
+            accepted = bool(rng.uniform() < acceptance)
+        if accepted:
+            proposed_set = proposed.importance_set(rng, n_importance)
+        if accepted and not approximate:
+            kept = _current_set(rng, state, n_importance, refresh) if kept is None else kept
+            acceptance = acceptance_probability(
+                _level(proposed, proposed_set, delayed),
+                _level(current, kept, delayed),
+                0.0 if delayed else log_proposal_ratio,
+            )
+            accepted = bool(rng.uniform() < acceptance)
+        elif not approximate:
+            acceptance = 0.0
     except NumericalFailure as error:
-        failure = error
+        failure, accepted, acceptance = error, False, 0.0
 
-    accepted = bool(rng.uniform() < acceptance)
+    info = Info(
+        accepted,
+        acceptance,
+        _log_estimate(state, proposed_set if accepted else kept),
+        0.0 if proposed_set is None else _spread(proposed, proposed_set),
+        0 if proposed is None else proposed.approximation.iterations,
+        current.prior.cubic_operations
+        - operations_before
+        + (0 if proposed is None else proposed.prior.cubic_operations),
+        failure,
+    )
     if accepted:
         current, kept = proposed, proposed_set
-    info = Info(
-        accepted, acceptance, kept.log_estimate, log_weight_sd, iterations, operations, failure
-    )
-    return State(current, kept.pick(rng), None if refresh else kept), info
+    f = state.f if kept is None else kept.pick(rng)
+    return State(current, f, None if refresh else kept), info
 
 
-def _level(conditional, importance, approximate):
-    return conditional.approximation.log_marginal if approximate else importance.log_estimate
+def _current_set(rng, state, n_importance, refresh):
+    if refresh:
+        return state.conditional.importance_set(rng, n_importance - 1, include=state.f)
+    return state.conditional.importance_set(rng, n_importance)
+
+
+def _approximate_level(conditional):
+    return conditional.log_prior + conditional.approximation.log_marginal
+
+
+def _level(conditional, importance, delayed):
+    """What the estimate adds to the log target: all of it, or what the first stage left."""
+    level = importance.log_estimate
+    if delayed:
+        return level - conditional.approximation.log_marginal
+    return level + conditional.log_prior
+
+
+def _log_estimate(state, importance):
+    """Of p(y|theta) by the set at hand; where none was drawn, by f alone."""
+    if importance is not None:
+        return importance.log_estimate
+    q, likelihood = state.conditional.approximation, state.conditional.likelihood
+    return float(log_weights(q, likelihood, state.f[None])[0])
 
 
 def _spread(conditional, importance):

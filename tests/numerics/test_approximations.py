@@ -91,6 +91,21 @@ def test_laplace_starts_from_zero_where_the_anchor_is_worse():
     np.testing.assert_array_equal(bad.mean, cold.mean)
 
 
+def test_laplace_near_its_start_needs_one_factorisation():
+    m, K, _, likelihood = probit_problem(25, seed=2)
+    mode = laplace(DensePrior(m, K), likelihood).mean
+    prior = DensePrior(m, K)
+    q = laplace(prior, likelihood, start=mode + 0.05, chord_tolerance=1e-3)
+    assert (q.iterations, prior.cubic_operations, q.converged) == (1, 1, True)
+    np.testing.assert_allclose(q.mean, mode, atol=1e-4)
+
+
+def test_laplace_from_a_guess_that_overflows_starts_at_the_prior_mean():
+    m, K, _, likelihood = probit_problem(25, seed=2)
+    q = laplace(DensePrior(m, K), likelihood, start=np.full(25, np.nan))
+    np.testing.assert_array_equal(q.mean, laplace(DensePrior(m, K), likelihood).mean)
+
+
 @BOTH
 @pytest.mark.parametrize("variance", [1e-6, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("lengthscale", [1e-3, 1.0, 1e3])

@@ -6,7 +6,13 @@ from problems import exp_quad, orthant_log_probability, probit_problem
 from scipy.stats import multivariate_normal
 from stat_checks import LIMIT, z_of_independent
 
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, DensePrior, ImportanceSet, importance_set
+from pymc_pseudomarginal.numerics import (
+    APPROXIMATIONS,
+    FOR_IMPORTANCE,
+    DensePrior,
+    ImportanceSet,
+    importance_set,
+)
 from pymc_pseudomarginal.numerics.importance import draw, log_weights
 from pymc_pseudomarginal.numerics.likelihoods import ProbitLikelihood
 
@@ -33,6 +39,24 @@ def test_mean_of_the_estimate_is_the_orthant_probability(
     ]
     truth = np.exp(orthant_log_probability(np.zeros(n), K, y))
     assert abs(z_of_independent(np.exp(estimates), truth)) < LIMIT
+
+
+@BOTH
+def test_an_approximation_that_stops_early_gives_an_unbiased_estimate_too(approximation):
+    m, K, y, likelihood = probit_problem(6, seed=1, variance=4.0)
+    run = APPROXIMATIONS[approximation]
+    start = run(DensePrior(m, 1.3 * K), likelihood).anchor
+    converged = run(DensePrior(m, K), likelihood, start=start)
+    q = run(DensePrior(m, K), likelihood, start=start, **FOR_IMPORTANCE[approximation])
+    assert q.converged
+    assert q.iterations < converged.iterations
+    assert not np.array_equal(q.precision, converged.precision)
+    u = np.random.default_rng(0).standard_normal((2, 20_000, 6))
+    weights = importance_set(q, likelihood, u).log_weights
+    truth = np.exp(orthant_log_probability(m, K, y))
+    assert abs(z_of_independent(np.exp(weights), truth)) < LIMIT
+    # And it is as good a density as the converged one.
+    assert weights.std() < 1.2 * importance_set(converged, likelihood, u).log_weights.std()
 
 
 @BOTH

@@ -1,5 +1,6 @@
 """What every step method promises: restart, seeds, processes, reuse, statistics."""
 
+import multiprocessing
 from functools import cache
 
 import cloudpickle
@@ -8,7 +9,7 @@ import pymc as pm
 import pytensor
 import pytest
 from models import gp_probit, masked_counts
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import pymc_pseudomarginal as pmpm
 
@@ -18,6 +19,7 @@ STEPS = {
     "ep": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=3),
     "single": lambda: pmpm.PseudoMarginalMH(n_importance=1, latent_moves=2),
     "retained": lambda: pmpm.PseudoMarginalMH(refresh=False, n_importance=4),
+    "delayed": lambda: pmpm.PseudoMarginalMH(delayed_acceptance=True, n_importance=4),
     "annealed": lambda: pmpm.PseudoMarginalMH(n_importance=2, annealing=3),
     "slice": lambda: pmpm.EllipticalSlice(moves=2),
     "hmc": lambda: pmpm.LatentHMC(steps=3),
@@ -187,6 +189,27 @@ def test_same_draws_whatever_threads_blas_may_use():
     np.testing.assert_array_equal(*draws)
 
 
+def test_a_process_made_for_a_chain_has_one_blas_thread(whitened):
+    with whitened:
+        step = pmpm.PseudoMarginalMH()
+    fork = multiprocessing.get_context("fork")
+    threads = {}
+    for name in ("worker_chain_0", "somebody_else"):
+        queue = fork.Queue()
+        process = fork.Process(target=threads_of_a_chain, args=(step, queue), name=name)
+        with threadpool_limits(2, user_api="blas"):
+            process.start()
+        threads[name] = queue.get(timeout=60)
+        process.join()
+    assert threads == {"worker_chain_0": {1}, "somebody_else": {2}}
+
+
+def threads_of_a_chain(step, queue):
+    start_chain(step, 1)
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    queue.put({library.num_threads for library in libraries})
+
+
 @pytest.mark.parametrize("compound", [False, True], ids=["alone", "in-a-list"])
 def test_a_reused_step_tunes_again(whitened, compound):
     with whitened:
@@ -203,10 +226,11 @@ def test_nothing_adapts_after_tuning(whitened):
     start_chain(step, 1)
     point, _ = advance(step, whitened.initial_point(), 20)
     step.stop_tuning()
-    before = step.adaptation, step.anchor
+    before = step.adaptation, step.warm_start
     advance(step, point, 10)
-    assert (step.adaptation, step.anchor) == before
-    assert step.anchor is not None
+    assert step.adaptation is before[0]
+    assert step.warm_start is before[1]
+    assert step.warm_start.prediction is not None
     assert step.adaptation.updates == 20
 
 

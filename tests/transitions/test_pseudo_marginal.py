@@ -10,6 +10,7 @@ from interleavings import exact_interleaving, naive_interleaving
 from stat_checks import LIMIT, assert_within, z_of_chains
 
 from pymc_pseudomarginal.numerics import NumericalFailure
+from pymc_pseudomarginal.transitions import pseudo_marginal
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
 from pymc_pseudomarginal.transitions.pseudo_marginal import State, pseudo_marginal_mh
 
@@ -19,6 +20,8 @@ SCHEMES = {
     "laplace-4": ("laplace", 4, exact_interleaving),
     "ep-1": ("ep", 1, exact_interleaving),
     "retained-laplace-4": ("laplace", 4, partial(exact_interleaving, refresh=False)),
+    "delayed-laplace-4": ("laplace", 4, partial(exact_interleaving, delayed=True)),
+    "delayed-ep-1": ("ep", 1, partial(exact_interleaving, delayed=True)),
 }
 
 
@@ -74,7 +77,7 @@ def test_the_naive_interleaving_fails_the_same_test():
     assert abs(z["theta"]) < LIMIT
 
 
-@pytest.mark.parametrize("scheme", ["laplace-1", "laplace-4", "ep-1"])
+@pytest.mark.parametrize("scheme", ["laplace-1", "laplace-4", "ep-1", "delayed-laplace-4"])
 def test_geweke_joint_distribution(scheme):
     theta, f = run_geweke(*SCHEMES[scheme], draws=4000, seed=2)
     assert_within(z_scores(theta, f, exchangeable.prior_expectations()))
@@ -99,6 +102,36 @@ def test_the_approximate_transition_targets_the_approximate_posterior():
     density = np.exp([c.log_prior + c.approximation.log_marginal for c in at])
     truth = float((grid * density).sum() / density.sum())
     assert abs(z_of_chains(np.array(thetas)[None], truth)) < LIMIT
+
+
+def test_a_second_stage_that_counts_the_likelihood_again_is_found_out(monkeypatch):
+    """The control: what passed by Z_q must be accepted by the estimates over Z_q."""
+
+    def counted_again(conditional, importance, delayed):
+        return 2.0 * importance.log_estimate
+
+    monkeypatch.setattr(pseudo_marginal, "_level", counted_again)
+    theta, f = run_posterior(*SCHEMES["delayed-laplace-4"], draws=4000, seed=1)
+    z = z_scores(theta, f, exchangeable.posterior_expectations())
+    assert max(abs(value) for value in z.values()) > LIMIT
+
+
+def test_a_proposal_rejected_in_the_first_stage_costs_no_samples():
+    rng = np.random.default_rng(6)
+    model = ExchangeableModel("laplace", exchangeable.LABELS)
+    state = start(model, rng)
+    rejected = 0
+    for _ in range(100):
+        before = state
+        state, info = pseudo_marginal_mh(rng, state, model, WALK, 4, delayed=True)
+        if info.log_weight_sd == 0.0:
+            rejected += 1
+            assert not info.accepted
+            assert info.acceptance == 0.0
+            assert info.cubic_operations == info.iterations  # no factor of K
+            assert state.f is before.f
+            assert np.isfinite(info.log_estimate)
+    assert 10 < rejected < 90
 
 
 def test_a_proposal_that_fails_is_rejected_and_recorded():

@@ -55,7 +55,7 @@ class ProbitLikelihood:
 
     def log_density(self, f):
         """sum_i log Phi(y_i f_i), for f of shape (..., n); shape (...)."""
-        return log_ndtr(self.signs * f).sum(axis=-1)
+        return np.add.reduce(log_ndtr(self.signs * f), axis=-1)
 
     def derivatives(self, f):
         """Gradient y r and W = r (z + r), with z = y f and r = phi(z) / Phi(z)."""
@@ -84,4 +84,4 @@ class ProbitLikelihood:
 
 def _curvature(z, r):
     # Strictly between 0 and 1 in exact arithmetic; far in the left tail z + r cancels.
-    return np.clip(r * (z + r), 0.0, 1.0)
+    return np.minimum(np.maximum(r * (z + r), 0.0), 1.0)

@@ -1,0 +1,1 @@
+"""Benchmarks of the samplers, run with ``python -m examples.benchmarks`` (see ``--help``)."""

@@ -1,0 +1,67 @@
+"""Passes over one triangle of a matrix, and the inverse of a triangular one.
+
+Half of a symmetric matrix is enough for LAPACK. Matrices are in Fortran order; the
+compiled loops see their transposes, whose rows are contiguous.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from scipy.linalg import blas, lapack
+
+# Smaller triangles are left to LAPACK, whose dtrtri is slow on larger ones.
+_LEAF = 64
+
+
+def lower_triangle(matrix: np.ndarray) -> np.ndarray:
+    """A copy of the lower triangle in Fortran order, zero above it, shape (n, n)."""
+    lower = np.zeros(matrix.shape, order="F")
+    _copy_upper(matrix.T, lower.T)
+    return lower
+
+
+def scaled_identity_plus(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Lower triangle of I + D A D, D = diag(scale), for a symmetric A, shape (n, n).
+
+    In Fortran order and zero above the diagonal, ready to be factorised in place.
+    """
+    lower = np.zeros(matrix.shape, order="F")
+    _scale_upper(matrix.T, scale, lower.T)
+    return lower
+
+
+def invert_lower(L: np.ndarray) -> np.ndarray:
+    """L^-1 for a lower triangular L in Fortran order, shape (n, n).
+
+    By halves: with L = [[A, 0], [C, D]] the inverse is [[A^-1, 0], [-D^-1 C A^-1, D^-1]], so
+    that most of the work is in products of matrices, the fastest part of BLAS.
+    """
+    n = L.shape[0]
+    if n <= _LEAF:
+        inverse, _ = lapack.dtrtri(L, lower=1)
+        return inverse
+    half = n // 2
+    A, D = (invert_lower(np.asfortranarray(block)) for block in (L[:half, :half], L[half:, half:]))
+    C = blas.dtrmm(-1.0, D, np.asfortranarray(L[half:, :half]), lower=1, overwrite_b=1)
+    C = blas.dtrmm(1.0, A, C, lower=1, side=1, overwrite_b=1)
+    inverse = np.zeros((n, n), order="F")
+    inverse[:half, :half], inverse[half:, half:], inverse[half:, :half] = A, D, C
+    return inverse
+
+
+@njit(cache=True)
+def _copy_upper(matrix, out):
+    n = matrix.shape[0]
+    for i in range(n):
+        for j in range(i, n):
+            out[i, j] = matrix[i, j]
+
+
+@njit(cache=True)
+def _scale_upper(matrix, scale, out):
+    n = matrix.shape[0]
+    for i in range(n):
+        for j in range(i, n):
+            out[i, j] = matrix[i, j] * (scale[i] * scale[j])
+        out[i, i] += 1.0

@@ -1,0 +1,92 @@
+"""What the step methods share that move theta by a Gaussian approximation of p(f|y, theta)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pymc as pm
+
+from pymc_pseudomarginal.arguments import check_approximation
+from pymc_pseudomarginal.numerics import APPROXIMATIONS
+from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
+from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
+from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
+from pymc_pseudomarginal.transitions.warm_start import WarmStart
+
+
+class MarginalStep(ThetaStep):
+    """Base of the step methods that build an approximation q at every theta.
+
+    Newton or EP starts where a regression on the tuning draws predicts. After tuning the
+    prediction is frozen: q must depend on theta alone.
+
+    Attributes
+    ----------
+    approximation : {"laplace", "ep"}
+    warm_start : WarmStart or None
+        None before the first draw.
+    """
+
+    _settings: ClassVar[dict[str, dict]] = {name: {} for name in APPROXIMATIONS}
+    """Arguments of the approximation, by its name."""
+    _sampler: WeightedSampler = PlainImportance()
+
+    def __init__(
+        self,
+        vars,
+        model: pm.Model | None,
+        rng,
+        *,
+        approximation: str,
+        latent_moves: int,
+        target_accept: float,
+    ):
+        self.approximation = check_approximation(approximation)
+        super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
+
+    def start_chain(self):
+        """Forget the previous chain and tune anew."""
+        self.warm_start: WarmStart | None = None
+        super().start_chain()
+
+    def _forget(self):
+        super()._forget()
+        self._current: Conditional | None = None
+
+    def stop_tuning(self):
+        """Freeze the proposal, and where Newton or EP starts."""
+        if self.tune and self.warm_start is not None:
+            self.warm_start = self.warm_start.refitted()
+        super().stop_tuning()
+
+    def _evaluate(self, theta: np.ndarray) -> Conditional:
+        log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
+        prediction = self.warm_start.prediction if self.warm_start is not None else None
+        q = APPROXIMATIONS[self.approximation](
+            self.latent_model.prior(theta),
+            likelihood,
+            start=None if prediction is None else prediction(theta),
+            **self._settings[self.approximation],
+        )
+        return Conditional(theta, log_prior, likelihood, q, self._sampler)
+
+    def _conditional_at(self, theta: np.ndarray) -> Conditional:
+        """The current conditional, evaluated anew only if it is one of another theta."""
+        known = self._current
+        return (
+            known
+            if known is not None and np.array_equal(known.theta, theta)
+            else (self._evaluate(theta))
+        )
+
+    def _keep(self, conditional: Conditional) -> None:
+        """Remember where the chain is, and learn from it while it is tuned."""
+        self._current = conditional
+        if not self.tune:
+            return
+        theta, anchor = conditional.theta, conditional.approximation.anchor
+        before = self.warm_start or WarmStart.starting_at(theta, anchor)
+        self.warm_start = before.updated(theta, anchor)
+        if self.warm_start.prediction is not before.prediction:
+            self._current = None  # evaluated under another prediction
