@@ -31,7 +31,6 @@ def test_every_example_has_a_test():
         "interleaving_bias",
         "compare_predictions",
         "compare_samplers",
-        "compare_with_nuts",
         *PICTURES,
     }
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
@@ -89,14 +88,3 @@ def test_comparison_of_samplers_prints_its_table(capsys):
 def test_comparison_of_predictions_prints_its_table(capsys):
     load("compare_predictions").main(["--n", "20", "--m", "3", "--draws", "200"])
     assert "| pmpm.predict |" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default::RuntimeWarning")  # NUTS's own, where it diverges
-def test_comparison_with_nuts_prints_its_table(monkeypatch, capsys):
-    example = load("compare_with_nuts")
-    monkeypatch.setattr(
-        sys, "argv", ["compare", "--n", "20", "--draws", "50", "--nuts-draws", "50", "--tune", "50"]
-    )
-    example.main()
-    assert "| PseudoMarginalMH, ep | 100 |" in capsys.readouterr().out

@@ -7,7 +7,6 @@ from collections import defaultdict
 
 import numpy as np
 import pymc as pm
-from threadpoolctl import threadpool_limits
 
 import pymc_pseudomarginal as pmpm
 from examples.benchmarks.problems import probit_model, tuning_draws
@@ -19,11 +18,12 @@ TITLE = "Two chains on two cores"
 READING = (
     "Efficiency is the time per draw of one chain on one core over that of each of two chains on "
     "two cores (Laplace, N = 16): 1 if the second chain is free, 0.5 if nothing is won. Medians "
-    "over blocks of ten draws, with the quartiles in brackets. The main process, which records the "
-    "draws, has no core of its own where the machine has only two."
+    "over blocks of ten draws, with the quartiles in brackets. With `reparameterize=True` the main "
+    "process computes f for the draws of all chains, and has no core of its own where the machine "
+    "has only two."
 )
 # Draws of every chain that are timed at every size.
-FULL = {"draws": {200: 1000, 768: 200}, "repetitions": 3}
+FULL = {"draws": {200: 1000, 768: 150}, "repetitions": 2}
 QUICK = {"draws": {200: 200}, "repetitions": 1}
 
 BLOCK = 10
@@ -41,13 +41,15 @@ def measure(draws: dict[int, int], repetitions: int) -> dict:
     """
     rows = []
     for n, timed in draws.items():
-        seconds = {1: [], 2: []}
-        for _ in range(repetitions):
-            for chains, blocks in seconds.items():
-                arguments = {"n": n, "chains": chains, "draws": timed}
-                # How many threads its processes take is the sampler's own concern.
-                blocks += in_subprocess(seconds_per_draw, arguments, environment={})["seconds"]
-        rows.append({"n": n, **_compared(seconds[1], seconds[2])})
+        for whitened in (True, False):
+            case = {"n": n, "reparameterize": whitened}
+            seconds = {1: [], 2: []}
+            for _ in range(repetitions):
+                for chains, blocks in seconds.items():
+                    arguments = case | {"chains": chains, "draws": timed}
+                    # How many threads its processes take is the sampler's own concern.
+                    blocks += in_subprocess(seconds_per_draw, arguments, environment={})["seconds"]
+            rows.append(case | _compared(seconds[1], seconds[2]))
     return {"rows": rows}
 
 
@@ -86,12 +88,12 @@ class ArrivalClock:
         return blocks
 
 
-# One BLAS thread for what the main process computes to record the draws as well.
-@threadpool_limits.wrap(limits=1)
-def seconds_per_draw(n: int, chains: int, draws: int) -> dict[str, list[float]]:
-    """Sample chains on as many cores in this process; seconds per draw of each, by block."""
+def seconds_per_draw(
+    n: int, reparameterize: bool, chains: int, draws: int
+) -> dict[str, list[float]]:
+    """Sample chains on as many cores from this process; seconds per draw of each, by block."""
     clock = ArrivalClock()
-    with probit_model(n, 2):
+    with probit_model(n, 2, reparameterize=reparameterize):
         pm.sample(
             draws,
             tune=tuning_draws(n),
@@ -108,10 +110,11 @@ def seconds_per_draw(n: int, chains: int, draws: int) -> dict[str, list[float]]:
 
 def as_markdown(result: dict) -> str:
     """The table."""
-    header = ("n", "efficiency", "ms per draw, one chain", "ms per draw, each of two")
+    header = ("n", "reparameterize", "efficiency", "ms per draw, one chain", "each of two")
     rows = [
         (
             str(row["n"]),
+            str(row["reparameterize"]),
             spread(row["efficiency"]),
             number(row["one_chain_milliseconds"]),
             number(row["two_chains_milliseconds"]),

@@ -72,7 +72,8 @@ def _run(prior, likelihood, start, tolerance, max_iterations, last_update):
         factor, shifted, a, mean = _posterior(prior, W, nu)
         # Cavities. Sigma_ii and its site would give them as differences, which lose all digits
         # for a narrow likelihood; b = (B^-1)_ii and a = nu - W mean do not.
-        variance, b = factor.marginals()
+        # Where the last update will be made, no sweep's own factor is the final one.
+        variance, b = factor.marginals(consume=last_update)
         cavity_variance = variance / b
         cavity_precision = b / variance
         cavity_mean = mean - cavity_variance * a
@@ -103,8 +104,9 @@ def _run(prior, likelihood, start, tolerance, max_iterations, last_update):
     )
     if not np.isfinite(log_marginal):
         raise NoFiniteApproximation("The EP log marginal is not finite.")
-    if last_update and converged:
-        W, nu = W + damping * (W_new - W), nu + damping * (nu_new - nu)
+    if last_update:
+        if converged:
+            W, nu = W + damping * (W_new - W), nu + damping * (nu_new - nu)
         factor, _, a, mean = _posterior(prior, W, nu)
     return Approximation(
         prior, mean, a, factor, log_marginal, iteration, converged, np.stack([W, nu])

@@ -206,22 +206,31 @@ class DenseFactor:
         """diag(Sigma) with Sigma = (K^-1 + W)^-1, shape (n,)."""
         return self.marginals()[0]
 
-    def marginals(self) -> tuple[np.ndarray, np.ndarray]:
+    def marginals(self, *, consume: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """diag(Sigma) and diag(B^-1), each of shape (n,).
 
         (B^-1)_ii is the sum of squares of column i of the inverse factor, and Sigma_ii =
         (1 - (B^-1)_ii) / W_i. That difference cancels where W_i is tiny; there Sigma_ii =
         K_ii - |L^-1 W^1/2 k_i|² is used instead.
+
+        Parameters
+        ----------
+        consume : bool
+            Invert the factor in its own place, for the sake of memory. It cannot be used any
+            more; the log determinant stays.
         """
         prior, W = self.prior, self.precision
         prior.cubic_operations += 1
-        inverse = invert_lower(self.cholesky)
-        diagonal = np.einsum("ij,ij->j", inverse, inverse)
         tiny = W * prior.variances < _TINY_SITE
-        variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
         if tiny.any():
             scaled = np.asfortranarray(self._root[:, None] * prior.covariance[:, tiny])
             half, _ = lapack.dtrtrs(self.cholesky, scaled, lower=1, overwrite_b=1)
+        inverse = invert_lower(self.cholesky if consume else self.cholesky.copy(order="F"))
+        if consume:
+            del self.cholesky
+        diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
+        if tiny.any():
             variances[tiny] = prior.variances[tiny] - np.einsum("ij,ij->j", half, half)
         return variances, diagonal
 

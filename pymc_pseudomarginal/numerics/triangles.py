@@ -32,22 +32,22 @@ def scaled_identity_plus(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def invert_lower(L: np.ndarray) -> np.ndarray:
-    """L^-1 for a lower triangular L in Fortran order, shape (n, n).
+    """L^-1 in the place of a lower triangular L in Fortran order, shape (n, n).
 
     By halves: with L = [[A, 0], [C, D]] the inverse is [[A^-1, 0], [-D^-1 C A^-1, D^-1]], so
     that most of the work is in products of matrices, the fastest part of BLAS.
     """
     n = L.shape[0]
     if n <= _LEAF:
-        inverse, _ = lapack.dtrtri(L, lower=1)
+        inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
         return inverse
     half = n // 2
-    A, D = (invert_lower(np.asfortranarray(block)) for block in (L[:half, :half], L[half:, half:]))
-    C = blas.dtrmm(-1.0, D, np.asfortranarray(L[half:, :half]), lower=1, overwrite_b=1)
-    C = blas.dtrmm(1.0, A, C, lower=1, side=1, overwrite_b=1)
-    inverse = np.zeros((n, n), order="F")
-    inverse[:half, :half], inverse[half:, half:], inverse[half:, :half] = A, D, C
-    return inverse
+    # Blocks of L are no arrays that BLAS takes: each is copied, worked on, and put back.
+    A = L[:half, :half] = invert_lower(L[:half, :half].copy(order="F"))
+    C = blas.dtrmm(1.0, A, L[half:, :half].copy(order="F"), lower=1, side=1, overwrite_b=1)
+    D = L[half:, half:] = invert_lower(L[half:, half:].copy(order="F"))
+    L[half:, :half] = blas.dtrmm(-1.0, D, C, lower=1, overwrite_b=1)
+    return L
 
 
 @njit(cache=True)

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # More hyper-parameters than a random walk explores in reasonable time.
 _MANY = 20
+# Latent values from which factorising their covariance once more is felt.
+_LARGE = 200
 
 
 class ThetaStep(RunningMeans, LatentGaussianStep):
@@ -43,6 +45,7 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
         self.target_accept = check_probability("target_accept", target_accept)
         super().__init__(model, rng)
         self._moved = self._choose_variables(vars)
+        self._tell_of_recording()
         self.start_chain()
         self._compile()
 
@@ -83,6 +86,17 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
                 sum(sizes.values()),
                 read.model.values_to_rvs[max(sizes, key=sizes.get)].name,
                 read.latent.name,
+            )
+
+    def _tell_of_recording(self) -> None:
+        read = self.latent_model
+        if read.latent.whitened and read.size >= _LARGE:
+            _log.info(
+                "PyMC computes %s from %s for every draw that it records, which builds and "
+                "factorises its covariance once more. With pm.gp.Latent, "
+                "gp.prior(..., reparameterize=False) avoids that.",
+                read.latent.name,
+                read.latent.free_rv.name,
             )
 
     def start_chain(self):

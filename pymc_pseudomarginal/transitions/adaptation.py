@@ -8,9 +8,12 @@ import numpy as np
 
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
 
-# Gains t^-0.6 vanish slowly enough to forget the start and fast enough to settle.
+# For the scale: gains that vanish slowly enough to forget the start and fast enough to settle.
 _GAIN_EXPONENT = 0.6
-# The first draws say little of the covariance, so that its estimate moves gently.
+# For the covariance draw k of t has a weight of about k/t. The way to the posterior is forgotten,
+# and enough draws count that no direction looks flat by chance, of many that there may be.
+_MEMORY = 2.0
+# The first draws say little of it, so that its estimate moves gently.
 _COVARIANCE_DELAY = 20
 _RIDGE = 1e-6
 
@@ -52,7 +55,7 @@ class RandomWalkAdaptation:
     def updated(self, theta: np.ndarray, acceptance: float, target: float) -> RandomWalkAdaptation:
         """The adaptation after one more draw with its acceptance probability."""
         t = self.updates + 1
-        gain = (t + _COVARIANCE_DELAY) ** -_GAIN_EXPONENT
+        gain = _MEMORY / (t + _COVARIANCE_DELAY)
         deviation = theta - self.mean
         return replace(
             self,

@@ -178,7 +178,8 @@ def test_same_seed_same_draws_on_one_or_two_cores_forked_or_spawned(whitened, na
     assert not np.array_equal(reference[0], reference[1])
 
 
-def test_same_draws_whatever_threads_blas_may_use():
+def test_same_draws_whatever_threads_blas_may_use(caplog):
+    caplog.set_level("INFO", logger="pymc_pseudomarginal")
     # At this size a Cholesky factor on two threads differs from one on a single thread.
     with gp_probit(n=220, d=2):
         draws = []
@@ -187,6 +188,7 @@ def test_same_draws_whatever_threads_blas_may_use():
                 idata = sample(STEPS["laplace"](), draws=8, tune=8, blas_cores=None)
                 draws.append(draws_of(idata))
     np.testing.assert_array_equal(*draws)
+    assert "reparameterize=False) avoids that" in caplog.text
 
 
 def test_a_process_made_for_a_chain_has_one_blas_thread(whitened):
