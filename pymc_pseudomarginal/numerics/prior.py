@@ -220,19 +220,24 @@ class DenseFactor:
             more; the log determinant stays.
         """
         prior, W = self.prior, self.precision
+        if not W.any():  # B = I, where EP starts from nothing
+            return prior.variances.copy(), np.ones(prior.size)
         prior.cubic_operations += 1
         tiny = W * prior.variances < _TINY_SITE
-        if tiny.any():
-            scaled = np.asfortranarray(self._root[:, None] * prior.covariance[:, tiny])
-            half, _ = lapack.dtrtrs(self.cholesky, scaled, lower=1, overwrite_b=1)
+        at_tiny = self._variances_at(tiny) if tiny.any() else 0.0
         inverse = invert_lower(self.cholesky if consume else self.cholesky.copy(order="F"))
         if consume:
             del self.cholesky
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
-        if tiny.any():
-            variances[tiny] = prior.variances[tiny] - np.einsum("ij,ij->j", half, half)
+        variances[tiny] = at_tiny
         return variances, diagonal
+
+    def _variances_at(self, chosen: np.ndarray) -> np.ndarray:
+        """Sigma_ii = K_ii - |L^-1 W^1/2 k_i|² for the chosen i, as many as are True."""
+        scaled = np.asfortranarray(self._root[:, None] * self.prior.covariance[:, chosen])
+        half, _ = lapack.dtrtrs(self.cholesky, scaled, lower=1, overwrite_b=1)
+        return self.prior.variances[chosen] - np.einsum("ij,ij->j", half, half)
 
     def site_covariance_inverse(self) -> np.ndarray:
         """R = W^1/2 B^-1 W^1/2 as a full symmetric matrix, shape (n, n)."""
