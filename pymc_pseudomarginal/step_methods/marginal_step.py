@@ -12,7 +12,7 @@ from pymc_pseudomarginal.numerics import APPROXIMATIONS
 from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
-from pymc_pseudomarginal.transitions.warm_start import WarmStart
+from pymc_pseudomarginal.transitions.warm_start import Prediction, WarmStart
 
 
 class MarginalStep(ThetaStep):
@@ -52,7 +52,7 @@ class MarginalStep(ThetaStep):
 
     def _forget(self):
         super()._forget()
-        self._current: Conditional | None = None
+        self._current: tuple[Conditional, Prediction | None] | None = None
 
     def stop_tuning(self):
         """Freeze the proposal, and where Newton or EP starts."""
@@ -60,9 +60,13 @@ class MarginalStep(ThetaStep):
             self.warm_start = self.warm_start.refitted()
         super().stop_tuning()
 
+    @property
+    def _prediction(self) -> Prediction | None:
+        return None if self.warm_start is None else self.warm_start.prediction
+
     def _evaluate(self, theta: np.ndarray) -> Conditional:
         log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
-        prediction = self.warm_start.prediction if self.warm_start is not None else None
+        prediction = self._prediction
         q = APPROXIMATIONS[self.approximation](
             self.latent_model.prior(theta),
             likelihood,
@@ -72,21 +76,18 @@ class MarginalStep(ThetaStep):
         return Conditional(theta, log_prior, likelihood, q, self._sampler)
 
     def _conditional_at(self, theta: np.ndarray) -> Conditional:
-        """The current conditional, evaluated anew only if it is one of another theta."""
-        known = self._current
-        return (
-            known
-            if known is not None and np.array_equal(known.theta, theta)
-            else (self._evaluate(theta))
-        )
+        """The current conditional, evaluated anew only if theta or the prediction changed."""
+        if self._current is not None:
+            conditional, prediction = self._current
+            if prediction is self._prediction and np.array_equal(conditional.theta, theta):
+                return conditional
+            self._current = None  # its matrices must not stay while others are computed
+        return self._evaluate(theta)
 
     def _keep(self, conditional: Conditional) -> None:
         """Remember where the chain is, and learn from it while it is tuned."""
-        self._current = conditional
-        if not self.tune:
-            return
-        theta, anchor = conditional.theta, conditional.approximation.anchor
-        before = self.warm_start or WarmStart.starting_at(theta, anchor)
-        self.warm_start = before.updated(theta, anchor)
-        if self.warm_start.prediction is not before.prediction:
-            self._current = None  # evaluated under another prediction
+        self._current = conditional, self._prediction
+        if self.tune:
+            theta, anchor = conditional.theta, conditional.approximation.anchor
+            before = self.warm_start or WarmStart.starting_at(theta, anchor)
+            self.warm_start = before.updated(theta, anchor)
