@@ -70,7 +70,9 @@ def test_rows_go_in_blocks(fitted, monkeypatch):
     X_new = np.random.default_rng(1).standard_normal((7, 2))
     whole = fitted.predict_proba(X_new)
     monkeypatch.setattr("pymc_pseudomarginal.classifier._NUMBERS_AT_ONCE", 3 * 60)
-    np.testing.assert_allclose(fitted.predict_proba(X_new), whole, rtol=1e-12)
+    # A triangular solve rounds differently with other columns beside it; the covariance, of
+    # condition number 1e7 or so (jitter 1e-6), makes of that up to 1e-9.
+    np.testing.assert_allclose(fitted.predict_proba(X_new), whole, rtol=0.0, atol=1e-9)
 
 
 def test_a_pickle_predicts_the_same(fitted):
