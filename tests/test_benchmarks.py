@@ -18,6 +18,13 @@ def test_the_page_is_made_of_the_stored_results():
     assert set(BENCHMARKS) <= set(results)
 
 
+def test_the_table_of_the_readme_is_that_of_the_page():
+    readme = (DOCS.parent / "README.md").read_text().splitlines()
+    rows = [line for line in readme if line.startswith("| n = ")]
+    assert len(rows) > 10
+    assert set(rows) <= set((DOCS / "speed.md").read_text().splitlines())
+
+
 def test_the_cost_of_a_draw():
     result = step_cost.measure(repetitions={8: 3, 16: 3})
     assert len(result["rows"]) == 6

@@ -69,10 +69,13 @@ def test_it_learns_and_shows_its_draws(fitted):
 def test_rows_go_in_blocks(fitted, monkeypatch):
     X_new = np.random.default_rng(1).standard_normal((7, 2))
     whole = fitted.predict_proba(X_new)
+    threes = [fitted.predict_proba(X_new[i : i + 3]) for i in (0, 3, 6)]
     monkeypatch.setattr("pymc_pseudomarginal.classifier._NUMBERS_AT_ONCE", 3 * 60)
-    # A triangular solve rounds differently with other columns beside it; the covariance, of
-    # condition number 1e7 or so (jitter 1e-6), makes of that up to 1e-9.
-    np.testing.assert_allclose(fitted.predict_proba(X_new), whole, rtol=0.0, atol=1e-9)
+    in_blocks = fitted.predict_proba(X_new)
+    np.testing.assert_array_equal(in_blocks, np.concatenate(threes))
+    # A triangular solve rounds differently with other columns beside it, and the covariance
+    # here, of condition numbers about 1e8, may make 1e-8 of a rounding error of 1e-16.
+    np.testing.assert_allclose(in_blocks, whole, rtol=0.0, atol=1e-9)
 
 
 def test_a_pickle_predicts_the_same(fitted):

@@ -49,7 +49,7 @@ SAMPLERS = {
     "nutpie": "NUTS (nutpie)",
     "laplace": "PseudoMarginalMH, laplace, N = 16",
     "ep": "PseudoMarginalMH, ep, N = 16",
-    "delayed": "the same, delayed acceptance, f stored as it is",
+    "delayed": "PseudoMarginalMH, ep, N = 16, delayed acceptance, f stored",
 }
 STEPS = {
     "laplace": {"approximation": "laplace"},

@@ -12,8 +12,7 @@ from pymc_pseudomarginal.model.graph import constant_value, core_op, scalar_op_n
 def without_identity(matrix: TensorVariable) -> TensorVariable:
     """The same graph with s added to the diagonal of A where it ends in A + s I.
 
-    An identity of that size is a pass over memory that for n = 2000 takes as long as a third
-    of a Cholesky factorisation.
+    An identity of that size is an array more in memory and another pass over it.
     """
     if scalar_op_name(matrix) == "Add" and len(matrix.owner.inputs) == 2:
         first, second = matrix.owner.inputs

@@ -23,8 +23,8 @@ FOR_IMPORTANCE = {
 }
 """Arguments with which they stop as soon as q serves importance sampling.
 
-Closer to convergence the spread of the log weights hardly changes: it comes from what no
-Gaussian can match.
+From a start as near as a tuned prediction, going on to convergence hardly makes the log weights
+less spread: their spread comes from what no Gaussian can match.
 """
 
 __all__ = [

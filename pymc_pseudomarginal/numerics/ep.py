@@ -40,9 +40,8 @@ def expectation_propagation(
     max_iterations : int
     last_update : bool
         Whether q takes the sites to which the last sweep would update, at the cost of one
-        Cholesky of B: with it a coarse tolerance does, as the next sweep would be about ten
-        times closer. The log marginal is that of the last sweep; its error is of the second
-        order in the mismatch.
+        Cholesky of B: with it a coarse tolerance does. The log marginal is that of the last
+        sweep; its error is of the second order in the mismatch.
 
     Returns
     -------

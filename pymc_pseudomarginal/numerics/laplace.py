@@ -51,8 +51,8 @@ def laplace(
     chord_tolerance : float
         Bound on the squared decrement of a chord step: one step more with the factor in hand,
         which costs no Cholesky. Below it that factor is kept, though its W belongs to the point
-        before. For importance sampling this is as good a q, often after a single Cholesky;
-        its log marginal may be off by some tenths. Zero asks for W at the mode itself.
+        before. It is a q for importance sampling, often after a single Cholesky; its log
+        marginal is less accurate. Zero asks for W at the mode itself.
 
     Returns
     -------

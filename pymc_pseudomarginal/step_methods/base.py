@@ -51,7 +51,7 @@ class LatentGaussianStep(ChainStep):
         self._likelihood_at = None
         self._under_way = False
         if is_worker():
-            # For good, as PyMC computes deterministic variables between the steps.
+            # For good: other step methods, and a trace that is kept here, compute between steps.
             self._one_blas_thread()
 
     def step(self, point):

@@ -178,8 +178,7 @@ def test_same_seed_same_draws_on_one_or_two_cores_forked_or_spawned(whitened, na
     assert not np.array_equal(reference[0], reference[1])
 
 
-def test_same_draws_whatever_threads_blas_may_use(caplog):
-    caplog.set_level("INFO", logger="pymc_pseudomarginal")
+def test_same_draws_whatever_threads_blas_may_use():
     # At this size a Cholesky factor on two threads differs from one on a single thread.
     with gp_probit(n=220, d=2):
         draws = []
@@ -188,7 +187,14 @@ def test_same_draws_whatever_threads_blas_may_use(caplog):
                 idata = sample(STEPS["laplace"](), draws=8, tune=8, blas_cores=None)
                 draws.append(draws_of(idata))
     np.testing.assert_array_equal(*draws)
-    assert "reparameterize=False) avoids that" in caplog.text
+
+
+@pytest.mark.parametrize("reparameterize", [True, False])
+def test_a_large_latent_that_pymc_will_compute_anew_is_told_of(caplog, reparameterize):
+    caplog.set_level("INFO", logger="pymc_pseudomarginal")
+    with gp_probit(n=200, d=2, reparameterize=reparameterize):
+        STEPS["laplace"]()
+    assert ("reparameterize=False) avoids that" in caplog.text) == reparameterize
 
 
 def test_a_process_made_for_a_chain_has_one_blas_thread(whitened):
@@ -305,6 +311,11 @@ def test_progress_bar_shows_acceptance_and_spread():
     (update,) = pmpm.PseudoMarginalMH._make_progressbar_update_functions()
     update({"pm_acceptance": 0.0, "pm_log_weight_sd": 1.0})
     assert update({"pm_acceptance": 1.0, "pm_log_weight_sd": 2.0}) == {
+        "acceptance": 0.5,
+        "spread": 1.5,
+    }
+    # A draw without importance samples has no spread to count.
+    assert update({"pm_acceptance": 0.5, "pm_log_weight_sd": 0.0}) == {
         "acceptance": 0.5,
         "spread": 1.5,
     }
