@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from pymc_pseudomarginal import datasets, ops, plots
+from pymc_pseudomarginal.certificate import Certificate, certify
 from pymc_pseudomarginal.estimate import MarginalEstimate, estimate_log_marginal
 from pymc_pseudomarginal.fit import MarginalFit, fit_marginal
 from pymc_pseudomarginal.model import LatentGaussianModel, UnsupportedModelError, read_model
@@ -25,6 +26,7 @@ __all__ = [
     "ApproximateMarginalMH",
     "CapacityScores",
     "CentredMH",
+    "Certificate",
     "EllipticalSlice",
     "GPClassifier",
     "LatentGaussianModel",
@@ -36,6 +38,7 @@ __all__ = [
     "UnsupportedModelError",
     "WhitenedMH",
     "capacity_scores",
+    "certify",
     "datasets",
     "estimate_log_marginal",
     "estimator_spread",

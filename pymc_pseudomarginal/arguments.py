@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
@@ -21,9 +22,33 @@ def check_probability(name: str, value: float) -> float:
     return float(value)
 
 
+def check_correlation(value: float) -> float:
+    """`value` as a float, if it lies in [0, 1)."""
+    if not isinstance(value, Real) or not 0.0 <= value < 1.0:
+        raise ValueError(f"correlation must be at least 0 and below 1; found {value!r}.")
+    return float(value)
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> str:
+    """`value`, if it is one of the `choices`."""
+    if value not in choices:
+        known = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"Unknown {name} {value!r}; expected {known}.")
+    return value
+
+
+def check_auto_or_at_least(name: str, value: int | str, smallest: int) -> int | str:
+    """`value`, if it is "auto" or a whole number of at least `smallest`."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return check_at_least(name, value, smallest)
+    except ValueError:
+        raise ValueError(
+            f'{name} must be "auto" or a whole number of at least {smallest}; found {value!r}.'
+        ) from None
+
+
 def check_approximation(value: str) -> str:
     """`value`, if it names an approximation."""
-    if value not in APPROXIMATIONS:
-        known = " or ".join(repr(name) for name in APPROXIMATIONS)
-        raise ValueError(f"Unknown approximation {value!r}; expected {known}.")
-    return value
+    return check_choice("approximation", value, tuple(APPROXIMATIONS))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pymc as pm
 
-from pymc_pseudomarginal.arguments import check_approximation, check_at_least
+from pymc_pseudomarginal.arguments import check_approximation, check_at_least, check_choice
 from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
-from pymc_pseudomarginal.transitions.annealing import weighted_sampler
+from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, weighted_sampler
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +51,7 @@ def estimate_log_marginal(
     approximation: str = "laplace",
     n_importance: int = 16,
     annealing: int = 0,
+    normals: str = "independent",
     random_seed: int | np.random.Generator | None = None,
     model: pm.Model | None = None,
 ) -> MarginalEstimate:
@@ -67,6 +68,10 @@ def estimate_log_marginal(
         Number of importance samples.
     annealing : int
         Temperatures of annealed importance sampling; 0 is plain importance sampling.
+    normals : {"independent", "antithetic", "qmc"}
+        How the standard normals behind the samples are drawn: independently, in pairs z and
+        -z, or from a randomly shifted Sobol sequence. All give an unbiased estimate; the last
+        two are for estimates without annealing.
     random_seed : int or Generator, optional
     model : pymc.Model, optional
         Taken from the context if not given.
@@ -82,7 +87,13 @@ def estimate_log_marginal(
     """
     approximate = APPROXIMATIONS[check_approximation(approximation)]
     n_importance = check_at_least("n_importance", n_importance, 1)
-    sampler = weighted_sampler(check_at_least("annealing", annealing, 0))
+    annealing = check_at_least("annealing", annealing, 0)
+    if annealing and normals != "independent":
+        raise ValueError(
+            f"Annealed paths start from independent draws; found normals={normals!r} with "
+            f"annealing={annealing}. Leave out one of them."
+        )
+    sampler = weighted_sampler(annealing, normals=check_choice("normals", normals, POINT_SETS))
     read = read_model(model)
     theta = read.theta_from_natural(point)
     prior, likelihood = read.prior(theta), read.bind_data()(theta)

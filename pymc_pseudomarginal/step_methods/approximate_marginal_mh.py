@@ -9,6 +9,7 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
+from pymc_pseudomarginal.arguments import check_approximation
 from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.approximate_marginal import approximate_marginal_mh
@@ -86,7 +87,7 @@ class ApproximateMarginalMH(MarginalStep):
             vars,
             model,
             rng,
-            approximation=approximation,
+            approximation=check_approximation(approximation),
             latent_moves=0,
             target_accept=target_accept,
         )

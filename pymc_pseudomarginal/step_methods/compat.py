@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 
 import numpy as np
+from pymc.stats.convergence import SamplerWarning, WarningType
 from pymc.step_methods.compound import BlockedStep
 from pymc.util import get_random_generator
+
+# Below PyMC's own logger, whose handler and level it has: what it says is seen as PyMC's is.
+log = logging.getLogger("pymc.pseudomarginal")
 
 
 class ChainStep(BlockedStep):
@@ -36,3 +41,14 @@ class ChainStep(BlockedStep):
 def is_worker() -> bool:
     """Whether this is a process that PyMC made for one chain, by the name that it gives it."""
     return multiprocessing.current_process().name.startswith("worker_chain_")
+
+
+def is_first_chain() -> bool:
+    """Whether what every chain has to say should be said here."""
+    name = multiprocessing.current_process().name
+    return not name.startswith("worker_chain_") or name == "worker_chain_0"
+
+
+def message(text: str, level: str) -> SamplerWarning:
+    """For the statistic "warning", which PyMC logs in the main process as soon as it is drawn."""
+    return SamplerWarning(WarningType.BAD_PARAMS, text, level)

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import pymc as pm
 
-from pymc_pseudomarginal.arguments import check_approximation
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
 from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
@@ -30,7 +29,6 @@ class MarginalStep(ThetaStep):
 
     _settings: ClassVar[dict[str, dict]] = {name: {} for name in APPROXIMATIONS}
     """Arguments of the approximation, by its name."""
-    _sampler: WeightedSampler = PlainImportance()
 
     def __init__(
         self,
@@ -42,7 +40,7 @@ class MarginalStep(ThetaStep):
         latent_moves: int,
         target_accept: float,
     ):
-        self.approximation = check_approximation(approximation)
+        self.approximation = approximation
         super().__init__(vars, model, rng, latent_moves=latent_moves, target_accept=target_accept)
 
     def start_chain(self):
@@ -61,18 +59,29 @@ class MarginalStep(ThetaStep):
         super().stop_tuning()
 
     @property
+    def _approximation_used(self) -> str:
+        """The name of the approximation in use."""
+        return self.approximation
+
+    @property
+    def _sampler(self) -> WeightedSampler:
+        """How latent vectors with unbiased weights come of q."""
+        return PlainImportance()
+
+    @property
     def _prediction(self) -> Prediction | None:
         return None if self.warm_start is None else self.warm_start.prediction
 
     def _evaluate(self, theta: np.ndarray) -> Conditional:
-        log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
         prediction = self._prediction
-        q = APPROXIMATIONS[self.approximation](
-            self.latent_model.prior(theta),
-            likelihood,
-            start=None if prediction is None else prediction(theta),
-            **self._settings[self.approximation],
-        )
+        start = None if prediction is None else prediction(theta)
+        return self._conditional(theta, self._approximation_used, start)
+
+    def _conditional(self, theta: np.ndarray, name: str, start: np.ndarray | None) -> Conditional:
+        """By the approximation of that name, from a start of its kind or from nothing."""
+        log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
+        prior = self.latent_model.prior(theta)
+        q = APPROXIMATIONS[name](prior, likelihood, start=start, **self._settings[name])
         return Conditional(theta, log_prior, likelihood, q, self._sampler)
 
     def _conditional_at(self, theta: np.ndarray) -> Conditional:

@@ -9,18 +9,21 @@ import pymc as pm
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_pseudomarginal.arguments import check_at_least
-from pymc_pseudomarginal.numerics import FOR_IMPORTANCE, ImportanceSet
-from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
+from pymc_pseudomarginal.arguments import check_correlation
+from pymc_pseudomarginal.numerics import ImportanceSet
+from pymc_pseudomarginal.step_methods.fitted_proposals import FittedProposals
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
+    chosen,
     idle_statistics,
     statistics,
 )
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.annealing import weighted_sampler
+from pymc_pseudomarginal.transitions.effort import Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
+from pymc_pseudomarginal.transitions.proposals import StudentT
 from pymc_pseudomarginal.transitions.pseudo_marginal import State, pseudo_marginal_mh
+from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 
@@ -33,17 +36,24 @@ class PseudoMarginalMHState(StepMethodState):
     warm_start: WarmStart | None
     last_theta: np.ndarray | None
     retained: ImportanceSet | None
+    effort: Effort
+    record: TuningRecord | None
+    run: int
+    fitted: StudentT | None
     approximation: str = field(metadata={"frozen": True})
-    n_importance: int = field(metadata={"frozen": True})
-    annealing: int = field(metadata={"frozen": True})
+    n_importance: int | str = field(metadata={"frozen": True})
+    annealing: int | str = field(metadata={"frozen": True})
     annealing_moves: int = field(metadata={"frozen": True})
+    normals: str = field(metadata={"frozen": True})
+    correlation: float = field(metadata={"frozen": True})
     refresh: bool = field(metadata={"frozen": True})
     delayed_acceptance: bool = field(metadata={"frozen": True})
+    proposal: str = field(metadata={"frozen": True})
     latent_moves: int = field(metadata={"frozen": True})
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalMH(MarginalStep):
+class PseudoMarginalMH(FittedProposals):
     """Pseudo-marginal Metropolis-Hastings for latent Gaussian models, exact for theta and f.
 
     The hyper-parameters theta are moved with the latent f integrated out by importance
@@ -58,17 +68,27 @@ class PseudoMarginalMH(MarginalStep):
         The hyper-parameters to move; None takes all free variables but the latent,
         which is always moved along. Those left out belong to other steps, which
         `pm.sample` adds (NUTS) where none is given.
-    approximation : {"laplace", "ep"}
-        The Gaussian approximation. EP costs about twice as much per draw and has
-        weights of smaller spread.
-    n_importance : int
-        Number of importance samples N. Any N is exact; a larger one makes the
-        estimate less noisy.
-    annealing : int
+    approximation : {"auto", "laplace", "ep"}
+        The Gaussian approximation. EP costs up to twice as much per draw and has weights of
+        smaller spread. "auto" takes Laplace, and EP where the weights of Laplace are too far
+        apart.
+    n_importance : int or "auto"
+        Number of importance samples N. Any N is exact; a larger one makes the estimate less
+        noisy. "auto" takes the N with the best predicted ratio of acceptance and cost.
+    annealing : int or "auto"
         Temperatures between q and the posterior for annealed importance sampling, where the
-        weights of q alone are too far apart; 0 is plain importance sampling.
+        weights of q alone are too far apart; 0 is plain importance sampling. "auto" anneals
+        where nothing else is good enough.
     annealing_moves : int
         Elliptical-slice moves at each temperature.
+    normals : {"auto", "antithetic", "independent", "qmc"}
+        How the standard normals behind a set are drawn: in pairs z and -z, independently, or
+        from a randomly shifted Sobol sequence. All are unbiased. "auto" draws pairs unless N
+        is odd or annealing asks for independent draws.
+    correlation : float
+        Of the standard normals at the current and the proposed theta, below 1. Near 1 it lets
+        chains move where no approximation is good: the errors of both estimates then nearly
+        cancel. It takes independent draws without annealing.
     refresh : bool
         Whether to draw the companions of the current f anew for every proposal.
         False gives Algorithm 1 of Filippone & Girolami (2014), which retains the
@@ -77,20 +97,25 @@ class PseudoMarginalMH(MarginalStep):
         Whether a proposal must first pass by the deterministic approximation of the marginal,
         before the importance samples. Still exact; a proposal that does not pass costs
         neither the samples nor the factor of K, and one that passes may be rejected twice.
+    proposal : {"auto", "random-walk", "fitted"}
+        How theta is proposed after tuning: by a random walk, or by draws from a Student t
+        density fitted to the tuning draws, mixed with the walk. The latter crosses the
+        posterior of a few hyper-parameters in one step; "auto" takes it where that pays.
     latent_moves : int
         Elliptical-slice moves of f per draw.
     target_accept : float
-        Acceptance to which the proposal is tuned, on the approximate marginal.
+        Acceptance to which the random walk is tuned, on the approximate marginal.
     model : pymc.Model, optional
         Taken from the context if not given.
 
     Notes
     -----
     During `tune` the chain moves on the deterministic approximation of the marginal,
-    so that it cannot stick, and adapts the covariance and scale of its random walk.
-    Then the walk is frozen, and so is the prediction from which Newton or EP starts: q
-    must depend on theta alone for the draws to be exact. As any such q is exact, they stop
-    as soon as it is good enough for importance sampling.
+    so that it cannot stick, and adapts the covariance and scale of its random walk. At the
+    end all that is "auto" is chosen from weights and densities at thetas of the tuned chain.
+    Then proposals and choices are frozen, and so is the prediction from which Newton or EP
+    starts: q must depend on theta alone for the draws to be exact. As any such q is exact,
+    they stop as soon as it is good enough for importance sampling.
 
     Sample statistics, one value per draw: ``pm_accepted``, ``pm_acceptance``
     (probability), ``pm_log_estimate`` and ``pm_log_approximation`` (of log p(y|theta)
@@ -98,7 +123,9 @@ class PseudoMarginalMH(MarginalStep):
     weights; for N = 1 the distance of the only one from the approximation),
     ``pm_iterations`` (Newton iterations or EP sweeps), ``pm_cubic_operations``
     (factorisations of n×n matrices), ``pm_failed`` (1 where the proposal had no
-    finite estimate and was rejected), ``pm_slice_evaluations``. A proposal that is rejected
+    finite estimate and was rejected), ``pm_slice_evaluations``, and what was chosen:
+    ``pm_n_importance``, ``pm_ep`` (whether EP and not Laplace), ``pm_annealing``,
+    ``pm_fitted`` (whether proposals are fitted). A proposal that is rejected
     by the approximation alone (while tuning, or by `delayed_acceptance`) has no samples:
     ``pm_log_weight_sd`` is then 0, and ``pm_log_estimate`` is log w(f) of the current f.
 
@@ -107,7 +134,8 @@ class PseudoMarginalMH(MarginalStep):
     Filippone & Girolami (2014), Pseudo-marginal Bayesian inference for Gaussian
     processes, IEEE Transactions on Pattern Analysis and Machine Intelligence 36(11);
     Filippone (2013), Bayesian inference for Gaussian process classifiers with annealing and
-    exact-approximate MCMC, arXiv:1311.7320, for the annealing.
+    exact-approximate MCMC, arXiv:1311.7320, for the annealing; Deligiannidis, Doucet & Pitt
+    (2018), The correlated pseudomarginal method, Journal of the Royal Statistical Society B 80.
 
     Examples
     --------
@@ -116,41 +144,57 @@ class PseudoMarginalMH(MarginalStep):
     """
 
     name = "pseudo_marginal_mh"
-    stats_dtypes_shapes = STATISTICS
-    progress = MarginalStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
+    stats_dtypes_shapes = STATISTICS | {"pm_fitted": (bool, [])}
+    progress = FittedProposals.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
     absent_where_zero = frozenset({"spread"})
     _state_class = PseudoMarginalMHState
-    _settings = FOR_IMPORTANCE
 
     def __init__(
         self,
         vars=None,
         *,
-        approximation: str = "laplace",
-        n_importance: int = 16,
-        annealing: int = 0,
+        approximation: str = "auto",
+        n_importance: int | str = "auto",
+        annealing: int | str = "auto",
         annealing_moves: int = 1,
+        normals: str = "auto",
+        correlation: float = 0.0,
         refresh: bool = True,
         delayed_acceptance: bool = False,
+        proposal: str = "auto",
         latent_moves: int = 1,
         target_accept: float = 0.25,
         model: pm.Model | None = None,
         rng=None,
         blocked: bool = True,
     ):
-        self.n_importance = check_at_least("n_importance", n_importance, 1)
-        self.annealing = check_at_least("annealing", annealing, 0)
-        self.annealing_moves = check_at_least("annealing_moves", annealing_moves, 1)
-        self.refresh = bool(refresh)
         self.delayed_acceptance = bool(delayed_acceptance)
-        self._sampler = weighted_sampler(self.annealing, self.annealing_moves)
+        self.correlation = check_correlation(correlation)
+        if self.correlation:
+            normals, annealing = self._for_correlation(normals, annealing, refresh)
         super().__init__(
             vars,
             model,
             rng,
             approximation=approximation,
+            n_importance=n_importance,
+            annealing=annealing,
+            annealing_moves=annealing_moves,
+            normals=normals,
+            refresh=refresh,
             latent_moves=latent_moves,
             target_accept=target_accept,
+            proposal=proposal,
+        )
+
+    def _for_correlation(self, normals, annealing, refresh):
+        """`normals` and `annealing`, if correlated sets can be drawn."""
+        found = {"normals": normals, "annealing": annealing, "refresh": refresh}
+        if normals in ("auto", "independent") and annealing in ("auto", 0) and refresh:
+            return "independent", 0
+        raise ValueError(
+            "Correlated sets need independent normals, no annealing and refreshing; found "
+            f"correlation={self.correlation} with {found}. Leave these at their defaults."
         )
 
     def _refuse_to_share(self, left):
@@ -167,7 +211,7 @@ class PseudoMarginalMH(MarginalStep):
         super().start_chain()
 
     def stop_tuning(self):
-        """Freeze the proposal, and where Newton or EP starts."""
+        """Freeze the proposal and where Newton or EP starts, and choose what is "auto"."""
         # Retained under another q, a set has weights of another density.
         self.retained = None
         super().stop_tuning()
@@ -184,10 +228,11 @@ class PseudoMarginalMH(MarginalStep):
             State(conditional, model.f(point, conditional.prior), self.retained),
             self._evaluate,
             self._propose,
-            self.n_importance,
+            self.effort.n_importance,
             refresh=self.refresh,
             approximate=self.tune,
             delayed=self.delayed_acceptance,
+            correlation=self.correlation,
         )
         conditional = state.conditional
         f, moves = elliptical_slice(
@@ -197,10 +242,14 @@ class PseudoMarginalMH(MarginalStep):
         self.retained, self.last_theta = state.retained, conditional.theta
         self._adapt(conditional.theta, info.acceptance)
         updates = self._updates(conditional.theta, f, conditional.prior)
-        return updates, statistics(conditional, info, moves)
+        told = self._chosen() | {"warning": self._tell(info.accepted)}
+        return updates, statistics(conditional, info, moves) | told
+
+    def _chosen(self):
+        return chosen(self.effort) | {"pm_fitted": self.fitted is not None}
 
     def _idle_statistics(self):
-        return idle_statistics()
+        return idle_statistics() | self._chosen() | {"warning": None}
 
     def __repr__(self):
         """The variables and the settings."""
@@ -208,6 +257,9 @@ class PseudoMarginalMH(MarginalStep):
             approximation=self.approximation,
             n_importance=self.n_importance,
             annealing=self.annealing,
+            normals=self.normals,
+            correlation=self.correlation,
+            proposal=self.proposal,
             refresh=self.refresh,
             delayed_acceptance=self.delayed_acceptance,
             latent_moves=self.latent_moves,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from pymc.stats.convergence import SamplerWarning
 
+from pymc_pseudomarginal.transitions.effort import Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, Info
 
@@ -17,6 +19,10 @@ STATISTICS = {
     "pm_cubic_operations": (np.int64, []),
     "pm_failed": (np.int64, []),
     "pm_slice_evaluations": (np.int64, []),
+    "pm_n_importance": (np.int64, []),
+    "pm_ep": (bool, []),
+    "pm_annealing": (np.int64, []),
+    "warning": (SamplerWarning, None),
 }
 """Their types and shapes, as PyMC asks for them; `PseudoMarginalMH` explains them."""
 
@@ -33,6 +39,15 @@ def statistics(conditional: Conditional, info: Info, moves: SliceInfo) -> dict:
         "pm_cubic_operations": info.cubic_operations,
         "pm_failed": int(info.failure is not None),
         "pm_slice_evaluations": moves.evaluations,
+    }
+
+
+def chosen(effort: Effort) -> dict:
+    """What the estimates of a draw are made with."""
+    return {
+        "pm_n_importance": effort.n_importance,
+        "pm_ep": effort.approximation == "ep",
+        "pm_annealing": effort.annealing,
     }
 
 

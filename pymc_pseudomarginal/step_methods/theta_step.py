@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 import pymc as pm
 
 from pymc_pseudomarginal.arguments import check_at_least, check_probability
 from pymc_pseudomarginal.numerics import NumericalFailure
 from pymc_pseudomarginal.step_methods.base import LatentGaussianStep, named_variables
+from pymc_pseudomarginal.step_methods.compat import log
 from pymc_pseudomarginal.step_methods.progress import RunningMeans
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.proposals import RandomWalk
-
-_log = logging.getLogger(__name__)
+from pymc_pseudomarginal.transitions.proposals import Proposal
 
 # More hyper-parameters than a random walk explores in reasonable time.
 _MANY = 20
@@ -63,7 +60,7 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
             )
         if left:
             self._refuse_to_share(left)
-            _log.info(
+            log.info(
                 "%s leaves %s to other steps (NUTS where none is given).", name, ", ".join(left)
             )
         values = [read.model.rvs_to_values[rv] for rv in moved]
@@ -78,7 +75,7 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
         read = self.latent_model
         sizes = {value: int(np.prod(read.shapes[value.name])) for value in values}
         if sum(sizes.values()) > _MANY:
-            _log.warning(
+            log.warning(
                 "%s moves %d hyper-parameters by a random walk, which explores so many slowly. "
                 "If %s is a vector of Gaussian effects, put its covariance into that of %s "
                 "instead.",
@@ -91,7 +88,7 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
     def _tell_of_recording(self) -> None:
         read = self.latent_model
         if read.latent.whitened and read.size >= _LARGE:
-            _log.info(
+            log.info(
                 "PyMC computes %s from %s for every draw that it records, which builds and "
                 "factorises its covariance once more. With pm.gp.Latent, "
                 "gp.prior(..., reparameterize=False) avoids that.",
@@ -108,7 +105,7 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
 
     def _forget(self):
         """Forget what is remembered for speed only."""
-        self._walk: tuple[RandomWalkAdaptation, RandomWalk] | None = None
+        self._walk: tuple[RandomWalkAdaptation, Proposal] | None = None
 
     def reset_tuning(self):
         """Tune from the start (PyMC calls this before a chain)."""
@@ -145,9 +142,13 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
         if self.adaptation is None:
             self.adaptation = RandomWalkAdaptation.starting_at(theta[self._moved])
 
+    def _proposal(self) -> Proposal:
+        """Of the moved part of theta, as it is tuned now."""
+        return self.adaptation.proposal()
+
     def _propose(self, rng, theta):
         if self._walk is None or self._walk[0] is not self.adaptation:
-            self._walk = self.adaptation, self.adaptation.proposal()
+            self._walk = self.adaptation, self._proposal()
         proposed = theta.copy()
         proposed[self._moved], log_ratio = self._walk[1](rng, theta[self._moved])
         return proposed, log_ratio

@@ -170,11 +170,6 @@ class Annealing:
         return f, info.log_likelihood / beta
 
 
-def weighted_sampler(temperatures: int, moves: int = 1) -> WeightedSampler:
-    """Annealing with so many temperatures, or plain importance sampling for none."""
-    return Annealing(temperatures, moves) if temperatures else PlainImportance()
-
-
 @dataclass(frozen=True)
 class _Gaussian:
     """q in the place that elliptical slice sampling has for the prior."""

@@ -10,7 +10,7 @@ set with probability proportional to its weights. ``docs/theory.md`` has the pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pymc_pseudomarginal.numerics.importance import log_weights
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.transitions.acceptance import acceptance_probability
 from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
+from pymc_pseudomarginal.transitions.correlated import correlated_sets
 from pymc_pseudomarginal.transitions.proposals import Proposal
 
 
@@ -111,6 +112,31 @@ class Info:
     failure: NumericalFailure | None = None
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A proposal of theta that waits for the estimates.
+
+    Attributes
+    ----------
+    conditional : Conditional or None
+        At the proposed theta; None where there is none.
+    log_proposal_ratio : float
+        What the proposal densities add to the acceptance that is still to come.
+    passed : bool
+        Whether it passed a stage by log Z_q, if there was one.
+    acceptance : float
+        Probability with which it passed.
+    failure : NumericalFailure or None
+        Why there is no conditional.
+    """
+
+    conditional: Conditional | None
+    log_proposal_ratio: float = 0.0
+    passed: bool = True
+    acceptance: float = 1.0
+    failure: NumericalFailure | None = None
+
+
 def pseudo_marginal_mh(
     rng: np.random.Generator,
     state: State,
@@ -121,6 +147,7 @@ def pseudo_marginal_mh(
     refresh: bool = True,
     approximate: bool = False,
     delayed: bool = False,
+    correlation: float = 0.0,
 ) -> tuple[State, Info]:
     """One transition of (theta, f) that leaves the joint posterior invariant.
 
@@ -143,6 +170,9 @@ def pseudo_marginal_mh(
         Accept in two stages: by log Z_q, for which no set is drawn and K is not factorised;
         what passes is accepted by the estimates relative to Z_q. The product of the two
         probabilities satisfies detailed balance, so that this is as exact as one stage.
+    correlation : float
+        Of the standard normals behind the two sets (see `correlated`); needs `refresh` and
+        plain importance sampling.
 
     References
     ----------
@@ -151,34 +181,87 @@ def pseudo_marginal_mh(
     Particle Markov chain Monte Carlo, for the extended target; Christen & Fox (2005),
     Markov chain Monte Carlo using an approximation, for the two stages.
     """
-    current, kept = state.conditional, state.retained
-    operations_before = current.prior.cubic_operations
+    operations_before = state.conditional.prior.cubic_operations
     staged = approximate or delayed
-    if kept is None and not staged:
+    if state.retained is None and not staged and not correlation:
         kept = _current_set(rng, state, n_importance, refresh)
-    theta, log_proposal_ratio = propose(rng, current.theta)
-
-    proposed, proposed_set, failure = None, None, None
-    accepted, acceptance = True, 0.0
+        state = replace(state, retained=kept)
+    theta, log_proposal_ratio = propose(rng, state.conditional.theta)
     try:
-        proposed = evaluate(theta)
+        candidate = Candidate(evaluate(theta), log_proposal_ratio)
         if staged:
-            acceptance = acceptance_probability(
-                _approximate_level(proposed), _approximate_level(current), log_proposal_ratio
+            candidate = _first_stage(rng, state.conditional, candidate)
+    except NumericalFailure as failure:
+        candidate = Candidate(None, passed=False, acceptance=0.0, failure=failure)
+    return accept_by_estimates(
+        rng,
+        state,
+        candidate,
+        n_importance,
+        operations_before=operations_before,
+        refresh=refresh,
+        approximate=approximate,
+        delayed=delayed,
+        correlation=correlation,
+    )
+
+
+def _first_stage(rng, current, candidate):
+    """The candidate after a stage by log Z_q, which its proposal densities are spent on."""
+    levels = approximate_level(candidate.conditional), approximate_level(current)
+    acceptance = acceptance_probability(*levels, candidate.log_proposal_ratio)
+    return Candidate(
+        candidate.conditional, passed=bool(rng.uniform() < acceptance), acceptance=acceptance
+    )
+
+
+def accept_by_estimates(
+    rng: np.random.Generator,
+    state: State,
+    candidate: Candidate,
+    n_importance: int,
+    *,
+    operations_before: int,
+    refresh: bool = True,
+    approximate: bool = False,
+    delayed: bool = True,
+    correlation: float = 0.0,
+) -> tuple[State, Info]:
+    """Accept a candidate by the estimates at both ends, and take f from the set that is kept.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    state : State
+    candidate : Candidate
+    n_importance : int
+    operations_before : int
+        Cubic operations done with the current prior when the transition began.
+    refresh, approximate, delayed : bool
+        As in `pseudo_marginal_mh`. With `delayed` the candidate came by a kernel that is
+        reversible with respect to p(theta) Z_q(theta), and the estimates count relative to
+        Z_q; with `approximate` they do not count at all.
+    correlation : float
+        As in `pseudo_marginal_mh`.
+    """
+    current, kept, proposed = state.conditional, state.retained, candidate.conditional
+    proposed_set, failure = None, candidate.failure
+    accepted, acceptance = candidate.passed, candidate.acceptance if approximate else 0.0
+    try:
+        if accepted and correlation and not approximate:
+            kept, proposed_set = correlated_sets(
+                rng, current, state.f, proposed, n_importance, correlation
             )
-            accepted = bool(rng.uniform() < acceptance)
-        if accepted:
+        elif accepted:
             proposed_set = proposed.importance_set(rng, n_importance)
         if accepted and not approximate:
             kept = _current_set(rng, state, n_importance, refresh) if kept is None else kept
             acceptance = acceptance_probability(
                 _level(proposed, proposed_set, delayed),
                 _level(current, kept, delayed),
-                0.0 if delayed else log_proposal_ratio,
+                candidate.log_proposal_ratio,
             )
             accepted = bool(rng.uniform() < acceptance)
-        elif not approximate:
-            acceptance = 0.0
     except NumericalFailure as error:
         failure, accepted, acceptance = error, False, 0.0
 
@@ -205,7 +288,8 @@ def _current_set(rng, state, n_importance, refresh):
     return state.conditional.importance_set(rng, n_importance)
 
 
-def _approximate_level(conditional):
+def approximate_level(conditional: Conditional) -> float:
+    """Log of p(theta) Z_q(theta), the target of a first stage."""
     return conditional.log_prior + conditional.approximation.log_marginal
 
 

@@ -1,0 +1,235 @@
+"""What the step methods share that estimate p(y|theta) by importance sampling."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pymc as pm
+
+from pymc_pseudomarginal.arguments import check_at_least, check_auto_or_at_least, check_choice
+from pymc_pseudomarginal.numerics import APPROXIMATIONS, FOR_IMPORTANCE, NumericalFailure
+from pymc_pseudomarginal.step_methods.compat import is_first_chain, message
+from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
+from pymc_pseudomarginal.transitions.effort import SIZES, Effort, Prospect, choose_effort
+from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, weighted_sampler
+from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
+from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
+from pymc_pseudomarginal.transitions.warm_start import WarmStart
+
+# While the chain is tuned, and where there was no tuning.
+_PROVISIONAL = Effort("laplace", 16, 0)
+# Thetas at which weights are looked at, weights at each, and so many with annealing.
+_THETAS = 8
+_WEIGHTS = 256
+_PATHS = 32
+# Thetas from which another approximation learns where to start.
+_ANCHORS = 32
+# Draws without acceptance that are worth a warning, of a chain whose proposals are tuned.
+_LONG_RUN = 200
+
+
+class ImportanceStep(MarginalStep):
+    """Base of the pseudo-marginal step methods; chooses at the end of tuning what is "auto".
+
+    Attributes
+    ----------
+    effort : Effort
+        What estimates are made with now.
+    record : TuningRecord or None
+        None before the first draw.
+    run : int
+        Draws since the last acceptance.
+    """
+
+    _settings = FOR_IMPORTANCE
+
+    def __init__(
+        self,
+        vars,
+        model: pm.Model | None,
+        rng,
+        *,
+        approximation: str,
+        n_importance: int | str,
+        annealing: int | str,
+        annealing_moves: int,
+        normals: str,
+        refresh: bool,
+        latent_moves: int,
+        target_accept: float,
+    ):
+        self.n_importance = check_auto_or_at_least("n_importance", n_importance, 1)
+        self.annealing = check_auto_or_at_least("annealing", annealing, 0)
+        self.annealing_moves = check_at_least("annealing_moves", annealing_moves, 1)
+        self.normals = check_choice("normals", normals, ("auto", *POINT_SETS))
+        self.refresh = bool(refresh)
+        self._refuse_combinations()
+        super().__init__(
+            vars,
+            model,
+            rng,
+            approximation=check_choice("approximation", approximation, ("auto", *APPROXIMATIONS)),
+            latent_moves=latent_moves,
+            target_accept=target_accept,
+        )
+
+    def _refuse_combinations(self) -> None:
+        """Raise where a way of drawing the set does not go with the other settings."""
+        if self.normals in ("antithetic", "qmc") and self.annealing not in ("auto", 0):
+            raise ValueError(
+                f"Annealed paths start from independent draws; found normals={self.normals!r} "
+                f'with annealing={self.annealing}. Use normals="auto", or annealing=0.'
+            )
+        odd = self.n_importance != "auto" and self.n_importance > 1 and self.n_importance % 2
+        if self.normals == "antithetic" and odd:
+            raise ValueError(
+                "Antithetic draws come in pairs, so that n_importance must be even or 1; found "
+                f"{self.n_importance}."
+            )
+
+    def start_chain(self):
+        """Forget the previous chain and tune anew."""
+        self.effort = self._provisional()
+        self.record: TuningRecord | None = None
+        self.run = 0
+        self._said: list = []
+        super().start_chain()
+
+    def _provisional(self) -> Effort:
+        given = (self.approximation, self.n_importance, self.annealing)
+        defaults = (_PROVISIONAL.approximation, _PROVISIONAL.n_importance, _PROVISIONAL.annealing)
+        return Effort(*(d if g == "auto" else g for g, d in zip(given, defaults, strict=True)))
+
+    @property
+    def _approximation_used(self):
+        return self.effort.approximation
+
+    @property
+    def _sampler(self):
+        normals = self.normals
+        if normals == "auto":
+            normals = "independent" if self.effort.n_importance % 2 else "antithetic"
+        return weighted_sampler(self.effort.annealing, self.annealing_moves, normals)
+
+    def _keep(self, conditional: Conditional) -> None:
+        super()._keep(conditional)
+        if self.tune:
+            record = self.record or TuningRecord.empty(len(conditional.theta))
+            self.record = record.updated(conditional.theta)
+
+    def stop_tuning(self):
+        """Freeze the proposal and where Newton or EP starts, and choose what is "auto"."""
+        tuned = self.tune and self.record is not None
+        super().stop_tuning()
+        if tuned:
+            with self._one_blas_thread(), np.errstate(all="ignore"):
+                self._settle(self.record.settled())
+            self.record = None
+
+    def _settle(self, record: TuningRecord) -> None:
+        """Make the choices that are left to the end of tuning, and say what they are."""
+        prospect = None
+        if "auto" in (self.approximation, self.n_importance, self.annealing):
+            prospect = self._best_prospect(record)
+        if prospect is not None:
+            self._take(prospect, record)
+        proposal = self._settle_proposal(record)
+        if prospect is not None:
+            self._say(prospect, proposal)
+
+    def _settle_proposal(self, record: TuningRecord) -> str:
+        """Choose how theta is proposed; in words."""
+        raise NotImplementedError
+
+    def _best_prospect(self, record: TuningRecord) -> Prospect | None:
+        """None where no weights could be computed."""
+        names = tuple(APPROXIMATIONS) if self.approximation == "auto" else (self.approximation,)
+        return choose_effort(
+            self.rng,
+            partial(self._log_weights, record.spread_out(_THETAS)),
+            self.latent_model.size,
+            approximations=names,
+            sizes=SIZES if self.n_importance == "auto" else (self.n_importance,),
+            temperatures=self._temperatures(),
+            retained=not self.refresh,
+        )
+
+    def _temperatures(self):
+        """Those to choose from; None for what `choose_effort` tries by itself."""
+        if self.annealing != "auto":
+            return (self.annealing,)
+        return None if self.normals in ("auto", "independent") else (0,)
+
+    def _log_weights(self, thetas, name, temperatures) -> np.ndarray | None:
+        """At several thetas, shape (thetas, M, m): m = 2 for pairs, else 1."""
+        alone = temperatures or self.normals == "independent" or self.n_importance == 1
+        normals = "independent" if alone else "antithetic"
+        sampler = weighted_sampler(temperatures, self.annealing_moves, normals)
+        count = _PATHS if temperatures else _WEIGHTS
+        found = []
+        for theta in thetas:
+            try:
+                there = self._conditional(theta, name, self._start(theta, name))
+                fresh = sampler(self.rng, there.approximation, there.likelihood, count)
+                # The second half of an antithetic set are the images of the first.
+                found.append(fresh.log_weights.reshape(1 if alone else 2, -1).T)
+            except NumericalFailure:
+                continue
+        return np.array(found) if found else None
+
+    def _start(self, theta, name):
+        """Where the approximation of that name starts: the prediction is of one of them only."""
+        known = self._prediction is not None and name == self.effort.approximation
+        return self._prediction(theta) if known else None
+
+    def _take(self, prospect: Prospect, record: TuningRecord) -> None:
+        if prospect.effort.approximation != self.effort.approximation:
+            self.warm_start = self._learn_to_start(prospect.effort.approximation, record)
+        self.effort = prospect.effort
+        self._forget()
+
+    def _learn_to_start(self, name: str, record: TuningRecord) -> WarmStart | None:
+        learnt = None
+        for theta in record.spread_out(_ANCHORS):
+            prediction = None if learnt is None else learnt.prediction
+            start = None if prediction is None else prediction(theta)
+            try:
+                anchor = self._conditional(theta, name, start).approximation.anchor
+            except NumericalFailure:
+                continue
+            learnt = (learnt or WarmStart.starting_at(theta, anchor)).updated(theta, anchor)
+        return None if learnt is None else learnt.refitted()
+
+    def _say(self, prospect: Prospect, proposal: str) -> None:
+        effort = prospect.effort
+        annealed = f" annealed over {effort.annealing} temperatures" if effort.annealing else ""
+        chosen = (
+            f"{type(self).__name__}: {effort.approximation}, {effort.n_importance} importance "
+            f"samples{annealed} (sd of the log estimate {prospect.log_estimate_sd:.2f}, "
+            f"Pareto k {prospect.pareto_k:.2f}), {proposal}"
+        )
+        if not prospect.reliable:
+            self._said.append(
+                message(
+                    f"{chosen}. The weights are too far apart for reliable estimates: expect long "
+                    "runs without acceptance. Look at pymc_pseudomarginal.certify(idata).",
+                    "warn",
+                )
+            )
+        elif is_first_chain():
+            self._said.append(message(f"{chosen}.", "info"))
+
+    def _tell(self, accepted: bool) -> object | None:
+        """What PyMC should log with this draw."""
+        self.run = 0 if accepted or self.tune else self.run + 1
+        if self.run == _LONG_RUN:
+            self._said.append(
+                message(
+                    f"{type(self).__name__}: {_LONG_RUN} draws without acceptance. An estimate "
+                    "far above the truth may hold the chain; more importance samples or a better "
+                    "approximation help. Look at pymc_pseudomarginal.certify(idata).",
+                    "warn",
+                )
+            )
+        return self._said.pop(0) if self._said else None

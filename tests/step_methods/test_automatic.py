@@ -1,0 +1,143 @@
+"""What is "auto": chosen at the end of tuning, said, recorded and frozen."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+from models import gp_probit
+from problems import exp_quad
+from step_chains import advance, assert_same_point, start_chain
+
+import pymc_pseudomarginal as pmpm
+from pymc_pseudomarginal.transitions.effort import Effort
+
+CHOSEN = ("pm_n_importance", "pm_ep", "pm_annealing", "pm_fitted")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gp_probit(n=12, d=2, ard=True)
+
+
+def hard_model():
+    """Ten separable labels with a variance of about 200: the weights of Laplace are far apart."""
+    X = np.random.default_rng(1).standard_normal((10, 2))
+    with pm.Model() as model:
+        sigma = pm.LogNormal("sigma", np.log(200.0), 0.1)
+        K = sigma * exp_quad(X, 3.0, 1.0)
+        f = pm.MvNormal("f", np.zeros(10), cov=K)
+        pm.Bernoulli("y", p=pm.math.invprobit(f), observed=(X[:, 0] > 0).astype(int))
+    return model
+
+
+def tuned(model, seed=1, draws=150, **settings):
+    """A step at the end of its tuning, and where it is."""
+    with model:
+        step = pmpm.PseudoMarginalMH(**settings)
+    start_chain(step, seed)
+    point, _ = advance(step, model.initial_point(), draws)
+    step.stop_tuning()
+    return step, point
+
+
+def test_choices_are_recorded_and_frozen(model):
+    step, point = tuned(model, seed=2)
+    assert step.effort.approximation == "laplace"
+    found = []
+    for _ in range(5):
+        point, (stats,) = step.step(point)
+        found.append({name: stats[name] for name in CHOSEN})
+    effort = step.effort
+    expected = (effort.n_importance, False, effort.annealing, step.fitted is not None)
+    assert found == [dict(zip(CHOSEN, expected, strict=True))] * 5
+    fitted = step.fitted
+    step.stop_tuning()  # once more changes nothing
+    assert step.effort is effort
+    assert step.fitted is fitted
+
+
+def test_a_seed_gives_the_same_choices_and_draws(model):
+    """No clock has a say."""
+    ends = [advance(*tuned(model), 10)[0] for _ in range(2)]
+    assert_same_point(*ends)
+
+
+@pytest.mark.parametrize("proposal", ["fitted", "random-walk"])
+def test_a_restored_state_has_the_choices(model, proposal):
+    step, point = tuned(model, draws=300, proposal=proposal)
+    assert (step.fitted is not None) == (proposal == "fitted")
+    state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
+    expected, expected_stats = advance(step, point, 6)
+    other, _ = tuned(model, seed=5, draws=20, proposal=proposal)
+    other.sampling_state = state
+    found, found_stats = advance(other, point, 6)
+    assert_same_point(found, expected)
+    assert found_stats == expected_stats
+
+
+def test_what_is_given_stays(model):
+    step, _ = tuned(model, approximation="ep", n_importance=3, annealing=2, draws=30)
+    assert step.effort == Effort("ep", 3, 2)
+    step, _ = tuned(model, approximation="ep", draws=30)
+    assert step.effort.approximation == "ep"
+
+
+def test_without_tuning_there_is_nothing_to_choose_from(model):
+    step, point = tuned(model, draws=0)
+    _, (stats,) = step.step(point)
+    assert (stats["pm_n_importance"], stats["pm_fitted"]) == (16, False)
+
+
+def test_ep_and_where_it_starts_where_laplace_is_poor():
+    step, point = tuned(hard_model())
+    assert step.effort.approximation == "ep"
+    assert step.warm_start.prediction.level.shape == (2, 10)  # sites, not a mode
+    _, (stats,) = advance(step, point, 3)
+    assert stats["pm_ep"]
+    assert not stats["pm_failed"]
+
+
+def test_the_choice_is_logged_once_and_trouble_every_time(model, caplog):
+    caplog.set_level("INFO", logger="pymc")
+    step, point = tuned(model, seed=2)
+    _, (first,) = step.step(point)
+    _, (second,) = step.step(point)
+    assert first["warning"].level == "info"
+    assert "PseudoMarginalMH: laplace, " in first["warning"].message
+    assert second["warning"] is None
+    told = [step._tell(accepted=False) for _ in range(450)]
+    assert sum(message is not None for message in told) == 1
+    with model:
+        pm.sample(
+            **{"draws": 3, "tune": 30, "chains": 1, "cores": 1, "random_seed": 1},
+            step=pmpm.PseudoMarginalMH(),
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
+    assert "importance samples (sd of the log estimate" in caplog.text
+
+
+def test_another_step_for_part_of_theta_leaves_the_walk(model):
+    step, _ = tuned(model, vars=["sigma"])
+    assert step.fitted is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"approximation": "vb"}, "Unknown approximation 'vb'; expected 'auto' or 'laplace' or"),
+        ({"n_importance": "many"}, "\"auto\" or a whole number of at least 1; found 'many'"),
+        ({"annealing": -1}, '"auto" or a whole number of at least 0; found -1'),
+        ({"proposal": "gibbs"}, "Unknown proposal 'gibbs'"),
+    ],
+)
+def test_bad_settings_are_named(model, settings, message):
+    with model, pytest.raises(ValueError, match=message):
+        pmpm.PseudoMarginalMH(**settings)
