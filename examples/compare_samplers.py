@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import arviz as az
@@ -21,11 +22,13 @@ import pymc as pm
 
 import pymc_pseudomarginal as pmpm
 
+# As in the paper: a random walk and independent importance samples.
+PM = partial(pmpm.PseudoMarginalMH, annealing=0, normals="independent", proposal="random-walk")
 SAMPLERS = {
-    "PM LA, N = 1": lambda: pmpm.PseudoMarginalMH(n_importance=1),
-    "PM LA, N = 64": lambda: pmpm.PseudoMarginalMH(n_importance=64),
-    "PM EP, N = 1": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=1),
-    "PM EP, N = 64": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=64),
+    "PM LA, N = 1": lambda: PM(approximation="laplace", n_importance=1),
+    "PM LA, N = 64": lambda: PM(approximation="laplace", n_importance=64),
+    "PM EP, N = 1": lambda: PM(approximation="ep", n_importance=1),
+    "PM EP, N = 64": lambda: PM(approximation="ep", n_importance=64),
     "AA": lambda: pmpm.WhitenedMH(),
     "SURR": lambda: pmpm.SurrogateMH(),
     "SA": lambda: pmpm.CentredMH(),

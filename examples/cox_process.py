@@ -208,10 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with model:
         idata = pm.sample(
-            # EP rather than the default, Laplace: where most counts are 0 or 1, as here, its
-            # importance weights vary much less (see the statistics printed below). They still
-            # vary more than with fewer cells, hence twice the default number of them.
-            step=pmpm.PseudoMarginalMH(approximation="ep", n_importance=32),
+            step=pmpm.PseudoMarginalMH(),
             draws=options.draws,
             tune=options.tune,
             chains=options.chains,

@@ -134,8 +134,12 @@ def make_pictures(settings: Settings) -> dict:
     X, y = thyroid(FEATURES, n=100)
     model, gp = gp_probit(X, y)
     idata = {
-        "Laplace, N = 1": sample(model, settings, n_importance=1),
-        "EP, N = 16": sample(model, settings, approximation="ep"),
+        "Laplace, N = 1": sample(
+            model, settings, approximation="laplace", n_importance=1, proposal="random-walk"
+        ),
+        "EP, N = 16": sample(
+            model, settings, approximation="ep", n_importance=16, proposal="random-walk"
+        ),
     }
     draws = {name: np.log(found["posterior"]["ls"]) for name, found in idata.items()}
     return {

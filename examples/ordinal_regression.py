@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with model:
         idata = pm.sample(
-            step=pmpm.PseudoMarginalMH(n_importance=8),
+            step=pmpm.PseudoMarginalMH(),
             draws=options.draws,
             tune=options.tune,
             chains=options.chains,

@@ -192,9 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with model:
         idata = pm.sample(
-            # EP rather than the default, Laplace: where the classes hardly overlap, as here,
-            # its importance weights vary much less (see the statistics printed below).
-            step=pmpm.PseudoMarginalMH(approximation="ep"),
+            step=pmpm.PseudoMarginalMH(),
             draws=options.draws,
             tune=options.tune,
             chains=options.chains,

@@ -49,8 +49,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         ``ls ~ Gamma(1, 1 / sqrt(n_features))`` and the variance ``sigma ~ Gamma(1.2, 0.2)``.
     ard : bool
         Whether that kernel has a length-scale for each feature. Not with `covariance`.
-    approximation : {"ep", "laplace"}
-    n_importance : int
+    approximation : {"auto", "ep", "laplace"}
+    n_importance : int or "auto"
         See `PseudoMarginalMH`.
     draws, tune, chains : int
         Of `pm.sample`.
@@ -94,8 +94,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         covariance: Callable | None = None,
         *,
         ard: bool = False,
-        approximation: str = "ep",
-        n_importance: int = 16,
+        approximation: str = "auto",
+        n_importance: int | str = "auto",
         draws: int = 1000,
         tune: int = 500,
         chains: int = 4,

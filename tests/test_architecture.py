@@ -102,6 +102,8 @@ def test_public_names_are_these():
         "LatentHMC",
         "MarginalEstimate",
         "MarginalFit",
+        "PseudoMarginal",
+        "PseudoMarginalHMC",
         "PseudoMarginalMH",
         "SurrogateMH",
         "UnsupportedModelError",

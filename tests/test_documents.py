@@ -56,6 +56,7 @@ def test_signatures_in_the_api_page_are_the_real_ones():
         (pmpm.estimate_log_marginal, "pmpm"),
         (pmpm.estimator_spread, "pmpm"),
         (pmpm.fit_marginal, "pmpm"),
+        (pmpm.certify, "pmpm"),
         (pmpm.predict, "pmpm"),
         (pmpm.predict_approximately, "pmpm"),
         (pmpm.GPClassifier, "pmpm"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 
 import arviz as az
@@ -19,7 +20,7 @@ from examples.benchmarks.timing import divided, quartiles
 TITLE = "Against NUTS"
 READING = (
     "The same unmodified `gp.Latent` model for all, two chains on two cores, one BLAS thread each; "
-    "the last sampler has it with `reparameterize=False`, so that PyMC computes no f to record. "
+    "those with f stored use `reparameterize=False`, so that PyMC computes no f to record. "
     "ESS (bulk) and R-hat are those of the worst hyper-parameter, on the logarithmic scale, in all "
     "chains together. Seconds are those of sampling, tuning included; compilation is the rest of "
     "the call, with caches as they were found. The last two columns divide the ESS per second by "
@@ -47,15 +48,23 @@ PROBLEMS = {
 SAMPLERS = {
     "nuts": "NUTS (PyMC)",
     "nutpie": "NUTS (nutpie)",
-    "laplace": "PseudoMarginalMH, laplace, N = 16",
-    "ep": "PseudoMarginalMH, ep, N = 16",
-    "delayed": "PseudoMarginalMH, ep, N = 16, delayed acceptance, f stored",
+    "laplace": "PseudoMarginalMH, random walk, laplace, N = 16",
+    "ep": "PseudoMarginalMH, random walk, ep, N = 16",
+    "auto": "PseudoMarginalMH",
+    "stored": "PseudoMarginalMH, f stored",
+    "hmc": "PseudoMarginalHMC",
+    "hmc_stored": "PseudoMarginalHMC, f stored",
 }
+WALK = {"n_importance": 16, "proposal": "random-walk", "normals": "independent"}
 STEPS = {
-    "laplace": {"approximation": "laplace"},
-    "ep": {"approximation": "ep"},
-    "delayed": {"approximation": "ep", "delayed_acceptance": True},
+    "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **WALK),
+    "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **WALK),
+    "auto": pmpm.PseudoMarginalMH,
+    "stored": pmpm.PseudoMarginalMH,
+    "hmc": pmpm.PseudoMarginalHMC,
+    "hmc_stored": pmpm.PseudoMarginalHMC,
 }
+STORED = ("stored", "hmc_stored")
 CHAINS = 2
 HYPERPARAMETERS = ("ls", "sigma")
 
@@ -118,12 +127,12 @@ def _row(key: dict, arguments: dict, time_limit: float) -> dict:
 
 def sample(problem: str, sampler: str, draws: int, tune: int, seed: int) -> dict:
     """Sample one problem in this process; seconds, ESS and R-hat."""
-    with probit_model(**PROBLEMS[problem], reparameterize=sampler != "delayed"):
+    with probit_model(**PROBLEMS[problem], reparameterize=sampler not in STORED):
         start = time.perf_counter()
         if sampler in ("nuts", "nutpie"):
             how = {"nuts_sampler": "pymc" if sampler == "nuts" else sampler}
         else:
-            how = {"step": pmpm.PseudoMarginalMH(**STEPS[sampler])}
+            how = {"step": STEPS[sampler]()}
         if sampler != "nutpie":  # which calls nobody back
             how["callback"] = Progress(CHAINS * (tune + draws))
         idata = pm.sample(

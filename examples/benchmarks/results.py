@@ -9,11 +9,13 @@ from pathlib import Path
 
 from examples.benchmarks import (
     against_nuts,
+    choices,
     first_draw,
     machine,
     memory,
     overhead,
     processes,
+    proposals,
     step_cost,
     trace_cost,
 )
@@ -24,6 +26,8 @@ BENCHMARKS = {
     "memory": memory,
     "start": first_draw,
     "nuts": against_nuts,
+    "proposals": proposals,
+    "choices": choices,
     "trace": trace_cost,
     "processes": processes,
 }

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
 import numpy as np
-import pytensor.tensor as pt
-from pymc.pytensorf import compile as compile_graph
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_pseudomarginal.model.graph import depends_on
+from pymc_pseudomarginal.model.force import PullBack, log_density
 from pymc_pseudomarginal.model.latent_gaussian_model import LatentGaussianModel
 from pymc_pseudomarginal.numerics import (
     APPROXIMATIONS,
@@ -18,12 +13,9 @@ from pymc_pseudomarginal.numerics import (
     NoFiniteApproximation,
     NotPositiveDefinite,
     RootedPrior,
-    ep_gradient,
-    laplace_gradient,
 )
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 
-_GRADIENTS = {"laplace": laplace_gradient, "ep": ep_gradient}
 # The formulas of the gradients hold at the mode or the fixed point only. What rounding keeps
 # from coming so close may still be close enough.
 _TOLERANCES = {"laplace": 1e-18, "ep": 1e-9}
@@ -45,12 +37,7 @@ _NO_DATA = 1e-6
 class MarginalGradient:
     """theta -> log Z_q(theta) and its gradient, for the data that the model holds now.
 
-    What theta does to the prior N(m, K) is exact: the cotangents d log Z/dm and d log Z/dK
-    are pulled back through the graphs of m and K, which are compiled once. What it does
-    to the likelihood (noise, cut-points, slopes) is found by central differences of log Z
-    with the prior held fixed: a likelihood has no derivatives in its parameters, and for EP
-    they would be those of quadratures. Only the elements of theta on which the likelihood
-    depends are moved, two approximations each, started from the one at theta.
+    q is run to convergence, where the formulas of `PullBack` hold.
 
     Parameters
     ----------
@@ -72,8 +59,7 @@ class MarginalGradient:
         self.model = model
         self.approximation = approximation
         self._likelihood_at = model.bind_data()
-        self._pull_back = _compile_pull_back(model)
-        self._in_likelihood = _elements_in_likelihood(model)
+        self._gradient = PullBack(model, approximation)
 
     def approximate(self, theta: np.ndarray) -> Approximation:
         """The converged Gaussian approximation at theta.
@@ -94,32 +80,21 @@ class MarginalGradient:
         NumericalFailure
             As `approximate`, at theta or next to it.
         """
-        prior, likelihood = self._prior(theta), self._likelihood(theta)
-        q = self._approximate(prior, likelihood)
+        likelihood = self._likelihood(theta)
+        q = self._approximate(self._prior(theta), likelihood)
         with np.errstate(all="ignore"):  # a gradient that overflows is seen as such
             if _has_clamped_sites(q, likelihood):
-                return q.log_marginal, self._differences(theta, range(theta.size), q, None)
-            cotangents = _GRADIENTS[self.approximation](q, likelihood)
-            values = self.model.hyper_values_at(theta)
-            gradient = self._pull_back(*values, *map(np.ascontiguousarray, cotangents))
-            return q.log_marginal, gradient + self._differences(
-                theta, self._in_likelihood, q, prior
-            )
+                return q.log_marginal, self._differences(theta, q)
+            return q.log_marginal, self._gradient(theta, q, likelihood, self._likelihood_at)
 
-    def _differences(
-        self, theta: np.ndarray, elements: Iterable[int], q: Approximation, prior: DensePrior | None
-    ) -> np.ndarray:
-        """The derivatives in some elements of theta, else zero, shape (d,).
-
-        Without a `prior` to hold fixed it moves as well.
-        """
+    def _differences(self, theta: np.ndarray, q: Approximation) -> np.ndarray:
+        """The gradient by central differences, shape (d,), each started from q at theta."""
 
         def log_marginal(at):
-            around = self._prior(at) if prior is None else prior
-            return self._approximate(around, self._likelihood(at), q.anchor).log_marginal
+            return self._approximate(self._prior(at), self._likelihood(at), q.anchor).log_marginal
 
         result = np.zeros(theta.size)
-        for j in elements:
+        for j in range(theta.size):
             step = np.zeros(theta.size)
             step[j] = _STEP * max(1.0, abs(theta[j]))
             difference = log_marginal(theta + step) - log_marginal(theta - step)
@@ -159,33 +134,6 @@ class MarginalGradient:
         return prior
 
 
-def _compile_pull_back(model: LatentGaussianModel):
-    """(*theta, d log Z/dm, d log Z/dK) -> the gradient in theta by way of m and K, (d,)."""
-    latent = model.latent
-    covariance = latent.covariance if latent.root is None else latent.root @ latent.root.T
-    mean = pt.broadcast_to(latent.mean, (covariance.shape[0],))
-    mean, covariance = model.model.replace_rvs_by_values([mean, covariance])
-    d_mean, d_covariance = pt.dvector("d_mean"), pt.dmatrix("d_covariance")
-    product = (mean * d_mean).sum() + (covariance * d_covariance).sum()
-    parts = pt.grad(product, model.hyper_values, disconnected_inputs="ignore")
-    gradient = pt.concatenate([part.ravel() for part in parts])
-    inputs = [*model.hyper_values, d_mean, d_covariance]
-    function = compile_graph(inputs, gradient, on_unused_input="ignore")
-    function.trust_input = True
-    return function
-
-
-def _elements_in_likelihood(model: LatentGaussianModel) -> list[int]:
-    """The positions in theta on which p(y|f, theta) depends."""
-    terms = [term for factor in model.observation.factors for term in factor.elements]
-    return [
-        j
-        for value in model.hyper_values
-        if any(depends_on(term, value) for term in terms)
-        for j in range(model.slices[value.name].start, model.slices[value.name].stop)
-    ]
-
-
 def _has_clamped_sites(q: Approximation, likelihood: Likelihood) -> bool:
     """Whether a site has data but, for want of log-concavity, no precision."""
     zero = q.precision == 0.0
@@ -212,8 +160,9 @@ class MarginalObjective:
 
     def __init__(self, model: LatentGaussianModel, approximation: str, *, with_prior: bool):
         self.marginal = MarginalGradient(model, approximation)
-        self._beside_f = _log_density(model, model.factors_beside_latent)
-        self._prior = _log_density(model, model.hyperparameters if with_prior else ())
+        self._beside_f = log_density(model, model.factors_beside_latent, jacobian=False)
+        priors = model.hyperparameters if with_prior else ()
+        self._prior = log_density(model, priors, jacobian=False)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient.
@@ -233,23 +182,3 @@ class MarginalObjective:
     def log_prior(self, theta: np.ndarray) -> float:
         """The share of the prior in the value; zero if it has none."""
         return self._prior(theta)[0]
-
-
-def _log_density(
-    model: LatentGaussianModel, factors: Sequence[TensorVariable]
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Theta -> the sum of the factors' log densities on the natural scale, and its gradient."""
-    if not factors:
-        return lambda theta: (0.0, np.zeros(theta.size))
-    value = model.model.logp(vars=list(factors), jacobian=False)
-    parts = pt.grad(value, model.hyper_values, disconnected_inputs="ignore")
-    outputs = [value, pt.concatenate([part.ravel() for part in parts])]
-    function = compile_graph(model.hyper_values, outputs, on_unused_input="ignore")
-    function.trust_input = True
-
-    def evaluate(theta):
-        with np.errstate(all="ignore"):
-            density, gradient = function(*model.hyper_values_at(theta))
-        return float(density), gradient
-
-    return evaluate

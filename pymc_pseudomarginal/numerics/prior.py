@@ -12,15 +12,18 @@ eigenvalues are bounded below by one (Rasmussen & Williams 2006, section 3.4.3).
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from pymc_pseudomarginal.numerics.errors import NotPositiveDefinite
 from pymc_pseudomarginal.numerics.triangles import (
+    gram_of_lower,
     invert_lower,
     lower_triangle,
     scaled_identity_plus,
+    symmetric_combination,
 )
 
 # Below this value of W_i K_ii the difference 1 - (B^-1)_ii has lost too many digits.
@@ -165,6 +168,14 @@ class RootedPrior(DensePrior):
         return z
 
 
+class InverseFactor(NamedTuple):
+    """The lower triangle of B^-1, shape (n, n), diag(Sigma) and diag(B^-1), each of shape (n,)."""
+
+    lower: np.ndarray
+    variances: np.ndarray
+    diagonal: np.ndarray
+
+
 class DenseFactor:
     """Cholesky factor of B = I + W^1/2 K W^1/2 and what follows from it.
 
@@ -223,15 +234,22 @@ class DenseFactor:
         if not W.any():  # B = I, where EP starts from nothing
             return prior.variances.copy(), np.ones(prior.size)
         prior.cubic_operations += 1
-        tiny = W * prior.variances < _TINY_SITE
-        at_tiny = self._variances_at(tiny) if tiny.any() else 0.0
+        tiny, at_tiny = self._tiny_sites()
         inverse = invert_lower(self.cholesky if consume else self.cholesky.copy(order="F"))
         if consume:
             del self.cholesky
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
-        variances = (1.0 - diagonal) / np.where(tiny, 1.0, W)
+        return self._variances(diagonal, tiny, at_tiny), diagonal
+
+    def _tiny_sites(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which sites have next to no weight, shape (n,), and Sigma_ii at those."""
+        tiny = self.precision * self.prior.variances < _TINY_SITE
+        return tiny, self._variances_at(tiny) if tiny.any() else np.empty(0)
+
+    def _variances(self, diagonal, tiny, at_tiny) -> np.ndarray:
+        variances = (1.0 - diagonal) / np.where(tiny, 1.0, self.precision)
         variances[tiny] = at_tiny
-        return variances, diagonal
+        return variances
 
     def _variances_at(self, chosen: np.ndarray) -> np.ndarray:
         """Sigma_ii = K_ii - |L^-1 W^1/2 k_i|² for the chosen i, as many as are True."""
@@ -241,11 +259,16 @@ class DenseFactor:
 
     def site_covariance_inverse(self) -> np.ndarray:
         """R = W^1/2 B^-1 W^1/2 as a full symmetric matrix, shape (n, n)."""
+        zero = np.zeros(self.prior.size)
+        return symmetric_combination(self.invert().lower, self._root, 1.0, zero, zero)
+
+    def invert(self) -> InverseFactor:
+        """B^-1 and what `marginals` gives, by one inversion."""
         self.prior.cubic_operations += 1
-        inverse, _ = lapack.dpotri(self.cholesky, lower=1)
-        inverse = np.tril(inverse)
-        inverse += np.tril(inverse, -1).T
-        return self._root[:, None] * inverse * self._root
+        tiny, at_tiny = self._tiny_sites()
+        inverse = gram_of_lower(invert_lower(self.cholesky.copy(order="F")))
+        diagonal = np.diagonal(inverse).copy()
+        return InverseFactor(inverse, self._variances(diagonal, tiny, at_tiny), diagonal)
 
 
 def _triangular_product(L: np.ndarray, v: np.ndarray, *, transpose: bool) -> np.ndarray:

@@ -12,6 +12,8 @@ from scipy.linalg import blas, lapack
 
 # Smaller triangles are left to LAPACK, whose dtrtri is slow on larger ones.
 _LEAF = 64
+# Side of the blocks in which a triangle is copied to the other.
+_BLOCK = 32
 
 
 def lower_triangle(matrix: np.ndarray) -> np.ndarray:
@@ -50,6 +52,33 @@ def invert_lower(L: np.ndarray) -> np.ndarray:
     return L
 
 
+def gram_of_lower(L: np.ndarray) -> np.ndarray:
+    """Lᵀ L in the place of a lower triangular L in Fortran order: its lower triangle, (n, n)."""
+    product, _ = lapack.dlauum(L, lower=1, overwrite_c=1)
+    return product
+
+
+def symmetric_combination(
+    lower: np.ndarray, scale: np.ndarray, weight: float, left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """The full matrix c D A D + u vᵀ + v uᵀ in one pass, shape (n, n).
+
+    Parameters
+    ----------
+    lower : array, shape (n, n)
+        A symmetric A, of which the lower triangle is read, in Fortran order.
+    scale : array, shape (n,)
+        The diagonal of D.
+    weight : float
+        c.
+    left, right : array, shape (n,)
+        u and v.
+    """
+    full = np.empty(lower.shape)
+    _combine_upper(lower.T, scale, weight, left, right, full)
+    return full
+
+
 @njit(cache=True)
 def _copy_upper(matrix, out):
     n = matrix.shape[0]
@@ -65,3 +94,17 @@ def _scale_upper(matrix, scale, out):
         for j in range(i, n):
             out[i, j] = matrix[i, j] * (scale[i] * scale[j])
         out[i, i] += 1.0
+
+
+@njit(cache=True)
+def _combine_upper(matrix, scale, weight, left, right, out):
+    # In blocks, so that the columns written beside the rows stay in the cache.
+    n = matrix.shape[0]
+    for first in range(0, n, _BLOCK):
+        for second in range(first, n, _BLOCK):
+            for i in range(first, min(first + _BLOCK, n)):
+                for j in range(max(i, second), min(second + _BLOCK, n)):
+                    value = weight * matrix[i, j] * (scale[i] * scale[j])
+                    value += left[i] * right[j] + left[j] * right[i]
+                    out[i, j] = value
+                    out[j, i] = value

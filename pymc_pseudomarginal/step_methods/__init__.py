@@ -4,6 +4,8 @@ from pymc_pseudomarginal.step_methods.approximate_marginal_mh import Approximate
 from pymc_pseudomarginal.step_methods.centred_mh import CentredMH
 from pymc_pseudomarginal.step_methods.elliptical_slice import EllipticalSlice
 from pymc_pseudomarginal.step_methods.latent_hmc import LatentHMC
+from pymc_pseudomarginal.step_methods.pseudo_marginal import PseudoMarginal
+from pymc_pseudomarginal.step_methods.pseudo_marginal_hmc import PseudoMarginalHMC
 from pymc_pseudomarginal.step_methods.pseudo_marginal_mh import PseudoMarginalMH
 from pymc_pseudomarginal.step_methods.surrogate_mh import SurrogateMH
 from pymc_pseudomarginal.step_methods.whitened_mh import WhitenedMH
@@ -13,6 +15,8 @@ __all__ = [
     "CentredMH",
     "EllipticalSlice",
     "LatentHMC",
+    "PseudoMarginal",
+    "PseudoMarginalHMC",
     "PseudoMarginalMH",
     "SurrogateMH",
     "WhitenedMH",

@@ -65,10 +65,12 @@ class RandomWalkAdaptation:
             updates=t,
         )
 
-    def proposal(self) -> RandomWalk:
-        """The random walk N(theta, c C)."""
+    def factor(self) -> np.ndarray:
+        """Lower L with C = L Lᵀ but for a little more on its diagonal, shape (d, d)."""
         d = len(self.mean)
         ridge = _RIDGE * (np.trace(self.covariance) / d + 1e-12)
-        return RandomWalk(
-            np.exp(0.5 * self.log_scale) * np.linalg.cholesky(self.covariance + ridge * np.eye(d))
-        )
+        return np.linalg.cholesky(self.covariance + ridge * np.eye(d))
+
+    def proposal(self) -> RandomWalk:
+        """The random walk N(theta, c C)."""
+        return RandomWalk(np.exp(0.5 * self.log_scale) * self.factor())

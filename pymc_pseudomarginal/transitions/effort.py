@@ -33,6 +33,8 @@ _NO_NOISE = 0.1
 _QUIET = 1.5
 # Inefficiency of noise with an sd of 1 in a log estimate that is retained (Pitt et al. 2012).
 _NOISY = 5.0
+# What cannot be relied on must promise so many times more.
+_MISTRUST = 4.0
 # States and proposals for each by which the inefficiency is simulated, and the longest stay.
 _STATES = 64
 _TRIALS = 24
@@ -160,8 +162,8 @@ def choose_effort(
 
 
 def _merit(prospect):
-    """First whether it can be relied on, then its value."""
-    return prospect.reliable, prospect.value
+    """Its value, less where the weights may be worse than they look."""
+    return prospect.value if prospect.reliable else prospect.value / _MISTRUST
 
 
 def _best_size(rng, log_weights, n, approximation, temperatures, sizes, retained):

@@ -12,7 +12,10 @@ from interleavings import exact_interleaving
 from stat_checks import LIMIT, assert_within, z_of_chains
 
 from pymc_pseudomarginal import read_model
+from pymc_pseudomarginal.model.force import Force
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
+from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
+from pymc_pseudomarginal.transitions.hamiltonian import Position, Trajectory, pseudo_marginal_hmc
 from pymc_pseudomarginal.transitions.proposals import RandomWalk
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, State
 
@@ -57,7 +60,39 @@ MODELS = {
 }
 
 
-def run(name, approximation, *, draws, wrong=1.0):
+def random_walk(read, evaluate, likelihood_at, approximation):
+    """(rng, theta, f) -> (theta, f) by a random walk."""
+    walk = RandomWalk(np.diag([0.6, 0.5]))
+
+    def move(rng, theta, f):
+        state, _ = exact_interleaving(rng, State(evaluate(theta), f), evaluate, walk, 4)
+        return state.conditional.theta, state.f
+
+    return move
+
+
+def hamiltonian(read, evaluate, likelihood_at, approximation):
+    """(rng, theta, f) -> (theta, f) by trajectories of one or two steps, rather long ones."""
+    force = Force(read, approximation)
+
+    def position_at(theta):
+        there = evaluate(theta)
+        return Position(there, force(theta, there.approximation, there.likelihood, likelihood_at))
+
+    def move(rng, theta, f):
+        start = position_at(theta)
+        trajectory = Trajectory(np.diag([0.45, 0.45]), 1.1, int(rng.integers(1, 3)))
+        state, *_ = pseudo_marginal_hmc(
+            rng, State(start.conditional, f), start, position_at, trajectory, 4
+        )
+        there = state.conditional
+        f, _ = elliptical_slice(rng, state.f, there.prior, there.likelihood)
+        return there.theta, f
+
+    return move
+
+
+def run(name, approximation, *, draws, wrong=1.0, transition=random_walk):
     """z-scores of the test functions."""
     build, draw_data, second = MODELS[name]
     model = build()
@@ -70,7 +105,7 @@ def run(name, approximation, *, draws, wrong=1.0):
         return Conditional(theta, read.log_prior(theta), likelihood, q)
 
     rng = np.random.default_rng(4)
-    walk = RandomWalk(np.diag([0.6, 0.5]))
+    move = transition(read, evaluate, likelihood_at, approximation)
     theta = np.array([LOG_SCALE[0], second[0]])
     f = np.exp(theta[0]) * np.linalg.cholesky(CORRELATION) @ rng.standard_normal(4)
     thetas, latents = [], []
@@ -78,8 +113,7 @@ def run(name, approximation, *, draws, wrong=1.0):
         # The compiled functions read the data from this shared variable.
         data = model["data"]
         data.set_value(draw_data(rng, theta, f, wrong).astype(data.dtype))
-        state, _ = exact_interleaving(rng, State(evaluate(theta), f), evaluate, walk, 4)
-        theta, f = state.conditional.theta, state.f
+        theta, f = move(rng, theta, f)
         thetas.append(theta)
         latents.append(f)
     return z_scores(np.array(thetas), np.array(latents), second)
@@ -108,6 +142,11 @@ def z_scores(theta, f, second):
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_geweke_joint_distribution(name, approximation):
     assert_within(run(name, approximation, draws=4000))
+
+
+def test_geweke_joint_distribution_of_hamiltonian_proposals():
+    # The force has the derivative in the noise, and where a curvature is clamped it is off.
+    assert_within(run("student", "laplace", draws=1500, transition=hamiltonian))
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("counts", 0.7), ("student", 1.5)])

@@ -141,3 +141,20 @@ def test_another_step_for_part_of_theta_leaves_the_walk(model):
 def test_bad_settings_are_named(model, settings, message):
     with model, pytest.raises(ValueError, match=message):
         pmpm.PseudoMarginalMH(**settings)
+
+
+@pytest.mark.parametrize(
+    ("ard", "d", "vars", "picked"),
+    [
+        (False, 8, None, pmpm.PseudoMarginalMH),
+        (True, 8, None, pmpm.PseudoMarginalHMC),
+        (True, 8, ["sigma"], pmpm.PseudoMarginalMH),
+    ],
+)
+def test_the_sampler_is_picked_by_the_number_of_hyperparameters(ard, d, vars, picked, caplog):
+    caplog.set_level("INFO", logger="pymc")
+    with gp_probit(n=8, d=d, ard=ard):
+        step = pmpm.PseudoMarginal(vars, latent_moves=2)
+    assert type(step) is picked
+    assert step.latent_moves == 2
+    assert f"PseudoMarginal: {picked.__name__} for" in caplog.text

@@ -24,6 +24,7 @@ STEPS = {
     "annealed": lambda: pmpm.PseudoMarginalMH(n_importance=2, annealing=3),
     "quasi-random": lambda: pmpm.PseudoMarginalMH(n_importance=4, normals="qmc"),
     "correlated": lambda: pmpm.PseudoMarginalMH(n_importance=2, correlation=0.9),
+    "hamiltonian": lambda: pmpm.PseudoMarginalHMC(n_importance=4, max_steps=4),
     "slice": lambda: pmpm.EllipticalSlice(moves=2),
     "hmc": lambda: pmpm.LatentHMC(steps=3),
     "whitened": lambda: pmpm.WhitenedMH(),
@@ -225,6 +226,29 @@ def test_nothing_adapts_after_tuning(whitened):
     assert step.adaptation.updates == 20
 
 
+def test_the_step_size_of_trajectories_is_frozen_too(whitened):
+    with whitened:
+        step = STEPS["hamiltonian"]()
+    start_chain(step, 1)
+    point, _ = advance(step, whitened.initial_point(), 20)
+    tuned = [advance(step, point, 1)[1][0]["pm_step_size"] for _ in range(5)]
+    assert len(set(tuned)) == 5
+    step.stop_tuning()
+    found = [advance(step, point, 1)[1][0]["pm_step_size"] for _ in range(5)]
+    assert set(found) == {float(step.step_size.current(tune=False))}
+    assert step.adaptation.updates == 25
+
+
+def test_trajectories_leave_alone_what_belongs_to_other_steps(whitened):
+    with whitened:
+        step = pmpm.PseudoMarginalHMC(["sigma"], n_importance=2)
+    start_chain(step, 1)
+    before = whitened.initial_point()
+    after, _ = advance(step, before, 5)
+    np.testing.assert_array_equal(after["ls_log__"], before["ls_log__"])
+    assert after["sigma_log__"] != before["sigma_log__"]
+
+
 def test_sampling_without_tuning_works(whitened):
     with whitened:
         idata = sample(pmpm.PseudoMarginalMH(), tune=0)
@@ -322,6 +346,9 @@ def test_reprs_explain_themselves(whitened):
         assert repr(pmpm.PseudoMarginalMH(["ls"])).startswith(
             "PseudoMarginalMH([ls, f], approximation='auto', n_importance='auto'"
         )
+        assert repr(pmpm.PseudoMarginalHMC()).startswith(
+            "PseudoMarginalHMC([ls, sigma, f], approximation='ep', n_importance=16, path_length=1."
+        )
         assert repr(pmpm.EllipticalSlice()) == "EllipticalSlice(f, moves=1)"
         assert repr(pmpm.LatentHMC()).startswith("LatentHMC(f, steps=10, moves=1")
         assert repr(pmpm.WhitenedMH(["sigma"])) == (
@@ -344,4 +371,5 @@ def test_every_step_method_is_under_this_contract():
     covered = set()
     with gp_probit():
         covered = {type(make()).__name__ for make in STEPS.values()}
-    assert covered == set(pmpm.step_methods.__all__)
+    # PseudoMarginal is a function that returns one of them.
+    assert covered | {"PseudoMarginal"} == set(pmpm.step_methods.__all__)

@@ -1,5 +1,6 @@
 """Pseudo-marginal MH against an exact posterior, and Geweke's joint-distribution test."""
 
+from dataclasses import dataclass, replace
 from functools import partial
 
 import exchangeable
@@ -30,10 +31,10 @@ def start(model, rng):
     return State(model(theta), f)
 
 
-def run_posterior(approximation, n_importance, interleave, *, draws, seed):
+def run_posterior(approximation, n_importance, interleave, *, draws, seed, model=ExchangeableModel):
     """theta (1, draws) and f (1, draws, n) from the posterior given LABELS."""
     rng = np.random.default_rng(seed)
-    model = ExchangeableModel(approximation, exchangeable.LABELS)
+    model = model(approximation, exchangeable.LABELS)
     state = start(model, rng)
     thetas, latents = [], []
     for _ in range(draws):
@@ -104,6 +105,23 @@ def test_the_approximate_transition_targets_the_approximate_posterior():
     assert abs(z_of_chains(np.array(thetas)[None], truth)) < LIMIT
 
 
+@dataclass
+class TiltedModel(ExchangeableModel):
+    """With a first stage that prefers small theta: the second has to make up for it."""
+
+    def __call__(self, theta):
+        conditional = super().__call__(theta)
+        q = conditional.approximation
+        tilted = replace(q, log_marginal=q.log_marginal - 0.5 * theta[0])
+        return replace(conditional, approximation=tilted)
+
+
+def test_a_first_stage_that_is_off_does_not_matter():
+    scheme = SCHEMES["delayed-laplace-4"]
+    theta, f = run_posterior(*scheme, draws=4000, seed=1, model=TiltedModel)
+    assert_within(z_scores(theta, f, exchangeable.posterior_expectations()))
+
+
 def test_a_second_stage_that_forgets_the_first_is_found_out(monkeypatch):
     """The control: what passed by Z_q must be accepted by the estimates over Z_q."""
 
@@ -111,9 +129,10 @@ def test_a_second_stage_that_forgets_the_first_is_found_out(monkeypatch):
         return importance.log_estimate
 
     monkeypatch.setattr(pseudo_marginal, "_level", whole_estimate)
-    theta, f = run_posterior(*SCHEMES["delayed-laplace-4"], draws=15_000, seed=1)
+    scheme = SCHEMES["delayed-laplace-4"]
+    theta, f = run_posterior(*scheme, draws=4000, seed=1, model=TiltedModel)
     z = z_scores(theta, f, exchangeable.posterior_expectations())
-    assert max(abs(value) for value in z.values()) > LIMIT
+    assert max(abs(value) for value in z.values()) > 1.5 * LIMIT
 
 
 def test_a_proposal_rejected_in_the_first_stage_costs_no_samples():
