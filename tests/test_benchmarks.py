@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from examples.benchmarks import against_nuts, memory, overhead, processes, step_cost, trace_cost
+from examples.benchmarks import (
+    against_nuts,
+    choices,
+    memory,
+    overhead,
+    processes,
+    proposals,
+    step_cost,
+    trace_cost,
+)
 from examples.benchmarks.__main__ import main
 from examples.benchmarks.results import BENCHMARKS, Results, page
 
@@ -41,6 +50,15 @@ def test_the_parts_of_a_draw_add_up():
     assert "building K" in overhead.as_markdown(result)
 
 
+def test_samplers_race_for_the_same_time():
+    result = choices.measure(0.2, 30, [1], problems=["probit, n = 50, d = 2"])
+    assert len(result["rows"]) == 1 + len(choices.FIXED)
+    assert all(row["seconds"] >= 0.2 for row in result["rows"])
+    assert "| probit, n = 50, d = 2 |" in choices.as_markdown(result)
+    result = proposals.measure({"n50": 0.2}, 30, [1])
+    assert "| n = 50, d = 2 | 2 | PseudoMarginalHMC |" in proposals.as_markdown(result)
+
+
 def test_results_are_merged_and_reported(tmp_path, capsys):
     path = tmp_path / "results.json"
     row = {"problem": "n50", "draws": 10, "tune": 5, "seed": 1, "seconds": 2.0}
@@ -51,7 +69,7 @@ def test_results_are_merged_and_reported(tmp_path, capsys):
     results.store("trace", {"rows": []}, quick=True)
     main(["--report", str(path), "--page", str(tmp_path / "page.md")])
     printed = capsys.readouterr().out
-    assert "| n = 50, d = 2 | PseudoMarginalMH, ep, N = 16 | 20 |" in printed
+    assert "| n = 50, d = 2 | PseudoMarginalMH, random walk, ep, N = 16 | 20 |" in printed
     assert "3.00" in printed  # times as many effective draws per second as nutpie
     assert "(shortened run)" in (tmp_path / "page.md").read_text()
     assert Results(path).known_rows("nuts", quick=False) == rows
@@ -62,5 +80,5 @@ def test_every_other_benchmark_runs_in_processes_of_its_own():
     assert memory.measure(n=60, tune=2, draws=2, repetitions=1)["rows"]
     assert len(processes.measure(draws={20: 40}, repetitions=1)["rows"]) == 2
     assert len(trace_cost.measure(draws={20: 10})["rows"]) == 2
-    result = against_nuts.measure(["n50"], 20, {"n50": 40}, 20, samplers=["laplace", "delayed"])
+    result = against_nuts.measure(["n50"], 20, {"n50": 40}, 20, samplers=["laplace", "hmc"])
     assert all(row["ess"] > 0 for row in result["rows"])

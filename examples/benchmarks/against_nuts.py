@@ -50,21 +50,24 @@ SAMPLERS = {
     "nutpie": "NUTS (nutpie)",
     "laplace": "PseudoMarginalMH, random walk, laplace, N = 16",
     "ep": "PseudoMarginalMH, random walk, ep, N = 16",
-    "auto": "PseudoMarginalMH",
-    "stored": "PseudoMarginalMH, f stored",
-    "hmc": "PseudoMarginalHMC",
-    "hmc_stored": "PseudoMarginalHMC, f stored",
+    "mh": "PseudoMarginalMH, f stored",
+    "hmc": "PseudoMarginalHMC, f stored",
 }
-WALK = {"n_importance": 16, "proposal": "random-walk", "normals": "independent"}
+WALK = {
+    "n_importance": 16,
+    "annealing": 0,
+    "normals": "independent",
+    "proposal": "random-walk",
+}
 STEPS = {
     "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **WALK),
     "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **WALK),
-    "auto": pmpm.PseudoMarginalMH,
-    "stored": pmpm.PseudoMarginalMH,
+    "mh": pmpm.PseudoMarginalMH,
     "hmc": pmpm.PseudoMarginalHMC,
-    "hmc_stored": pmpm.PseudoMarginalHMC,
 }
-STORED = ("stored", "hmc_stored")
+STORED = ("mh", "hmc")
+# A draw by trajectories takes longer, and is worth more.
+_SHORTER = {"hmc": 4}
 CHAINS = 2
 HYPERPARAMETERS = ("ls", "sigma")
 
@@ -89,7 +92,7 @@ def measure(
     nuts_draws : int
         Draws per chain of NUTS.
     draws : dict
-        Draws per chain of the pseudo-marginal samplers by problem.
+        Draws per chain of the pseudo-marginal samplers by problem; a quarter by trajectories.
     tune : int
     seeds : sequence of int
         Of the samplers; the data are the same.
@@ -107,7 +110,8 @@ def measure(
                 continue
             for seed in seeds:
                 key = {"problem": problem, "sampler": sampler, "seed": seed}
-                length = nuts_draws if sampler in ("nuts", "nutpie") else draws[problem]
+                length = draws[problem] // _SHORTER.get(sampler, 1)
+                length = nuts_draws if sampler in ("nuts", "nutpie") else length
                 row = _row(key, key | {"draws": length, "tune": tune}, time_limit)
                 rows = [other for other in rows if not key.items() <= other.items()] + [row]
                 save({"rows": rows})

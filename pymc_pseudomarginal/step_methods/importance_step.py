@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,8 @@ _PROVISIONAL = Effort("laplace", 16, 0)
 _THETAS = 8
 _WEIGHTS = 256
 _PATHS = 32
+# Tuning draws after which another approximation may take the place of Laplace's.
+_EARLY = 200
 # Thetas from which another approximation learns where to start.
 _ANCHORS = 32
 # Draws without acceptance that are worth a warning, of a chain whose proposals are tuned.
@@ -117,6 +120,17 @@ class ImportanceStep(MarginalStep):
         if self.tune:
             record = self.record or TuningRecord.empty(len(conditional.theta))
             self.record = record.updated(conditional.theta)
+            if self.record.seen == _EARLY and self.approximation == "auto":
+                self._look_early()
+
+    def _look_early(self) -> None:
+        """Change the approximation while the chain can still be tuned to the new one."""
+        with np.errstate(all="ignore"):
+            prospect = self._best_prospect(self.record.settled())
+            if prospect is not None and prospect.effort.approximation != self._approximation_used:
+                self._change_approximation(prospect.effort.approximation, self.record)
+                # The draws of the other approximation need not be typical of this one's.
+                self.record = replace(TuningRecord.empty(self.record.thetas.shape[1]), seen=_EARLY)
 
     def stop_tuning(self):
         """Freeze the proposal and where Newton or EP starts, and choose what is "auto"."""
@@ -144,7 +158,9 @@ class ImportanceStep(MarginalStep):
 
     def _best_prospect(self, record: TuningRecord) -> Prospect | None:
         """None where no weights could be computed."""
-        names = tuple(APPROXIMATIONS) if self.approximation == "auto" else (self.approximation,)
+        names = [self._approximation_used]
+        if self.approximation == "auto" and names == ["laplace"]:
+            names.append("ep")
         return choose_effort(
             self.rng,
             partial(self._log_weights, record.spread_out(_THETAS)),
@@ -184,9 +200,14 @@ class ImportanceStep(MarginalStep):
         return self._prediction(theta) if known else None
 
     def _take(self, prospect: Prospect, record: TuningRecord) -> None:
-        if prospect.effort.approximation != self.effort.approximation:
-            self.warm_start = self._learn_to_start(prospect.effort.approximation, record)
+        if prospect.effort.approximation != self._approximation_used:
+            self._change_approximation(prospect.effort.approximation, record)
         self.effort = prospect.effort
+        self._forget()
+
+    def _change_approximation(self, name: str, record: TuningRecord) -> None:
+        self.warm_start = self._learn_to_start(name, record)
+        self.effort = replace(self.effort, approximation=name)
         self._forget()
 
     def _learn_to_start(self, name: str, record: TuningRecord) -> WarmStart | None:

@@ -36,8 +36,8 @@ from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 # A path varies by this share either way, so that no direction comes back to where it began.
 _JITTER = 0.5
-# Of dual averaging: ten times the first step size is what it is drawn to. Larger steps than
-# those of NUTS in log step size (gamma = 0.05) cost many short steps before C is known.
+# Of dual averaging, which is drawn to ten times the first step size. It changes more gently than
+# in NUTS (gamma = 0.05), which falls to many tiny steps before C is known.
 _FIRST_STEP_SIZE = 0.05
 _GAMMA, _KAPPA, _DELAY = 0.2, 0.75, 10
 

@@ -30,7 +30,7 @@ _HEAVY = 0.7
 # Noise of the log estimate below which no tail matters.
 _NO_NOISE = 0.1
 # Inefficiency up to which a better approximation can hardly gain its own price.
-_QUIET = 1.5
+_QUIET = 1.2
 # Inefficiency of noise with an sd of 1 in a log estimate that is retained (Pitt et al. 2012).
 _NOISY = 5.0
 # What cannot be relied on must promise so many times more.

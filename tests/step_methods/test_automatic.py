@@ -104,6 +104,20 @@ def test_ep_and_where_it_starts_where_laplace_is_poor():
     assert not stats["pm_failed"]
 
 
+def test_the_rest_of_the_tuning_follows_the_new_approximation():
+    model = hard_model()
+    with model:
+        step = pmpm.PseudoMarginalMH()
+    start_chain(step, 1)
+    point, (stats,) = advance(step, model.initial_point(), 199)
+    assert not stats["pm_ep"]
+    point, (stats,) = advance(step, point, 10)
+    assert step.tune
+    assert stats["pm_ep"]
+    assert step.record.seen == 209
+    assert len(step.record.thetas) == 9  # those of Laplace's marginal are forgotten
+
+
 def test_the_choice_is_logged_once_and_trouble_every_time(model, caplog):
     caplog.set_level("INFO", logger="pymc")
     step, point = tuned(model, seed=2)
