@@ -8,12 +8,9 @@ import pymc as pm
 from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.step_methods.base import named_variables
 from pymc_pseudomarginal.step_methods.compat import log
+from pymc_pseudomarginal.step_methods.fitted_proposals import FEW
 from pymc_pseudomarginal.step_methods.pseudo_marginal_hmc import PseudoMarginalHMC
 from pymc_pseudomarginal.step_methods.pseudo_marginal_mh import PseudoMarginalMH
-
-# Hyper-parameters up to which a density fitted to the tuning draws crosses their posterior
-# faster, for the time it takes, than a trajectory (docs/speed.md, "Proposals").
-_FEW = 5
 
 
 def PseudoMarginal(
@@ -21,8 +18,8 @@ def PseudoMarginal(
 ) -> PseudoMarginalMH | PseudoMarginalHMC:
     """The pseudo-marginal step method that suits a model, with nothing to choose by hand.
 
-    Few hyper-parameters are moved by `PseudoMarginalMH`, more than five by
-    `PseudoMarginalHMC`. Both are exact for theta and f. What was picked is logged.
+    Up to five hyper-parameters are moved by `PseudoMarginalMH`, whose fitted proposals cross
+    their posterior in one step, more by `PseudoMarginalHMC`. Both are exact for theta and f. What was picked is logged.
 
     Parameters
     ----------
@@ -51,6 +48,6 @@ def PseudoMarginal(
         if chosen is None or rv in chosen
     ]
     count = sum(int(np.prod(read.shapes[value.name])) for value in values)
-    kind = PseudoMarginalMH if count <= _FEW else PseudoMarginalHMC
+    kind = PseudoMarginalMH if count <= FEW else PseudoMarginalHMC
     log.info("PseudoMarginal: %s for %d hyper-parameters.", kind.__name__, count)
     return kind(vars, latent_moves=latent_moves, model=read.model)

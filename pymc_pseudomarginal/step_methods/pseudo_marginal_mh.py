@@ -100,7 +100,8 @@ class PseudoMarginalMH(FittedProposals):
     proposal : {"auto", "random-walk", "fitted"}
         How theta is proposed after tuning: by a random walk, or by draws from a Student t
         density fitted to the tuning draws, mixed with the walk. The latter crosses the
-        posterior of a few hyper-parameters in one step; "auto" takes it where that pays.
+        posterior of a few hyper-parameters in one step; "auto" takes it for up to five where it
+        pays.
     latent_moves : int
         Elliptical-slice moves of f per draw.
     target_accept : float
