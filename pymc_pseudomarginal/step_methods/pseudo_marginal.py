@@ -19,7 +19,8 @@ def PseudoMarginal(
     """The pseudo-marginal step method that suits a model, with nothing to choose by hand.
 
     Up to five hyper-parameters are moved by `PseudoMarginalMH`, whose fitted proposals cross
-    their posterior in one step, more by `PseudoMarginalHMC`. Both are exact for theta and f. What was picked is logged.
+    their posterior in one step, more by `PseudoMarginalHMC`. Both are exact for theta and f.
+    What was picked is logged.
 
     Parameters
     ----------
