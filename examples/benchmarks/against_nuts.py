@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_pseudomarginal as pmpm
-from examples.benchmarks.problems import probit_model
+from examples.benchmarks.problems import PLAIN, probit_model
 from examples.benchmarks.subprocesses import SubprocessFailed, in_subprocess, report
 from examples.benchmarks.tables import UNKNOWN, number, spread, table
 from examples.benchmarks.timing import divided, quartiles
@@ -53,15 +53,9 @@ SAMPLERS = {
     "mh": "PseudoMarginalMH, f stored",
     "hmc": "PseudoMarginalHMC, f stored",
 }
-WALK = {
-    "n_importance": 16,
-    "annealing": 0,
-    "normals": "independent",
-    "proposal": "random-walk",
-}
 STEPS = {
-    "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **WALK),
-    "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **WALK),
+    "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **PLAIN),
+    "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **PLAIN),
     "mh": pmpm.PseudoMarginalMH,
     "hmc": pmpm.PseudoMarginalHMC,
 }

@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_pseudomarginal as pmpm
-from examples.benchmarks.problems import probit_model
+from examples.benchmarks.problems import PLAIN, probit_model
 from examples.benchmarks.subprocesses import ONE_THREAD, in_subprocess
 from examples.benchmarks.tables import number, spread, table
 from examples.benchmarks.timing import divided, quartiles
@@ -85,7 +85,7 @@ def seconds_to_first_draw(sampler: str, n: int) -> dict[str, float]:
     with probit_model(n, 2):
         start = time.perf_counter()
         if sampler == "laplace":
-            how = {"step": pmpm.PseudoMarginalMH()}
+            how = {"step": pmpm.PseudoMarginalMH(approximation="laplace", **PLAIN)}
         else:
             how = {"nuts_sampler": "pymc" if sampler == "nuts" else sampler}
         pm.sample(

@@ -8,6 +8,8 @@ import pymc as pm
 import pymc_pseudomarginal as pmpm
 
 VARIANCE = 5.0
+PLAIN = {"n_importance": 16, "annealing": 0, "normals": "independent", "proposal": "random-walk"}
+"""`PseudoMarginalMH` with nothing chosen by itself, for figures that compare from run to run."""
 
 
 def simulated_labels(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,12 +67,12 @@ class Chain:
     model : pymc.Model
     seed : int
     **settings
-        Of `PseudoMarginalMH`.
+        Of `PseudoMarginalMH`, where they differ from `PLAIN`.
     """
 
     def __init__(self, model: pm.Model, seed: int = 1, **settings):
         with model:
-            self.step = pmpm.PseudoMarginalMH(**settings)
+            self.step = pmpm.PseudoMarginalMH(**PLAIN | settings)
         self.point = model.initial_point()
         self.step.set_rng(np.random.default_rng(seed))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_pseudomarginal as pmpm
-from examples.benchmarks.problems import probit_model, tuning_draws
+from examples.benchmarks.problems import PLAIN, probit_model, tuning_draws
 from examples.benchmarks.subprocesses import in_subprocess
 from examples.benchmarks.tables import number, spread, table
 from examples.benchmarks.timing import quartiles
@@ -99,7 +99,7 @@ def seconds_per_draw(
             tune=tuning_draws(n),
             chains=chains,
             cores=chains,
-            step=pmpm.PseudoMarginalMH(),
+            step=pmpm.PseudoMarginalMH(approximation="laplace", **PLAIN),
             callback=clock,
             random_seed=1,
             progressbar=False,

@@ -9,8 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pymc_pseudomarginal as pmpm
-from examples.benchmarks.against_nuts import WALK
-from examples.benchmarks.problems import probit_model
+from examples.benchmarks.problems import PLAIN, probit_model
 from examples.benchmarks.race import race
 from examples.benchmarks.tables import number, spread, table
 from examples.benchmarks.timing import quartiles
@@ -36,8 +35,10 @@ PROBLEMS = {
     "n200ard": ("n = 200, d = 10, ARD", partial(probit_model, 200, 10, ard=True)),
 }
 SAMPLERS = {
-    "random walk, laplace, N = 16": partial(pmpm.PseudoMarginalMH, approximation="laplace", **WALK),
-    "random walk, ep, N = 16": partial(pmpm.PseudoMarginalMH, approximation="ep", **WALK),
+    "random walk, laplace, N = 16": partial(
+        pmpm.PseudoMarginalMH, approximation="laplace", **PLAIN
+    ),
+    "random walk, ep, N = 16": partial(pmpm.PseudoMarginalMH, approximation="ep", **PLAIN),
     "PseudoMarginalMH": pmpm.PseudoMarginalMH,
     "PseudoMarginalHMC": pmpm.PseudoMarginalHMC,
 }

@@ -7,7 +7,7 @@ import pymc as pm
 from threadpoolctl import threadpool_limits
 
 import pymc_pseudomarginal as pmpm
-from examples.benchmarks.problems import probit_model, tuning_draws
+from examples.benchmarks.problems import PLAIN, probit_model, tuning_draws
 from examples.benchmarks.tables import number, spread, table
 from examples.benchmarks.timing import DrawClock, in_factorisations
 
@@ -39,7 +39,7 @@ def measure(draws: dict[int, int]) -> dict:
 
 def _row(n: int, draws: int, whitened: bool) -> dict:
     with probit_model(n, 2, reparameterize=whitened):
-        step = pmpm.PseudoMarginalMH()
+        step = pmpm.PseudoMarginalMH(approximation="laplace", **PLAIN)
         clock = DrawClock(n, step)
         pm.sample(
             draws + 1,  # the first is not timed
