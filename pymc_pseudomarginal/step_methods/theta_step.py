@@ -76,7 +76,8 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
         sizes = {value: int(np.prod(read.shapes[value.name])) for value in values}
         if sum(sizes.values()) > _MANY:
             log.warning(
-                "%s moves %d hyper-parameters by a random walk, which explores so many slowly. "
+                "%s moves %d hyper-parameters by a random walk, which explores so many slowly; "
+                "PseudoMarginalHMC is made for many. "
                 "If %s is a vector of Gaussian effects, put its covariance into that of %s "
                 "instead.",
                 type(self).__name__,

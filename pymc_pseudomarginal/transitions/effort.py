@@ -35,6 +35,9 @@ _QUIET = 1.2
 _NOISY = 5.0
 # What cannot be relied on must promise so many times more.
 _MISTRUST = 4.0
+# A chain that is tuned to Laplace's marginal has its proposals a little beside the posterior. At
+# n = 200 it had a fifth fewer effective draws per second than the weights alone predict.
+_BIAS = 1.2
 # States and proposals for each by which the inefficiency is simulated, and the longest stay.
 _STATES = 64
 _TRIALS = 24
@@ -162,8 +165,9 @@ def choose_effort(
 
 
 def _merit(prospect):
-    """Its value, less where the weights may be worse than they look."""
-    return prospect.value if prospect.reliable else prospect.value / _MISTRUST
+    """Its value, less where it looks better than it is."""
+    value = prospect.value if prospect.reliable else prospect.value / _MISTRUST
+    return value / _BIAS if prospect.effort.approximation == "laplace" else value
 
 
 def _best_size(rng, log_weights, n, approximation, temperatures, sizes, retained):
