@@ -129,8 +129,6 @@ class ImportanceStep(MarginalStep):
             prospect = self._best_prospect(self.record.settled())
             if prospect is not None and prospect.effort.approximation != self._approximation_used:
                 self._change_approximation(prospect.effort.approximation, self.record)
-                # The draws of the other approximation need not be typical of this one's.
-                self.record = replace(TuningRecord.empty(self.record.thetas.shape[1]), seen=_EARLY)
 
     def stop_tuning(self):
         """Freeze the proposal and where Newton or EP starts, and choose what is "auto"."""
@@ -179,7 +177,8 @@ class ImportanceStep(MarginalStep):
 
     def _log_weights(self, thetas, name, temperatures) -> np.ndarray | None:
         """At several thetas, shape (thetas, M, m): m = 2 for pairs, else 1."""
-        alone = temperatures or self.normals == "independent" or self.n_importance == 1
+        odd = self.n_importance != "auto" and self.n_importance % 2
+        alone = temperatures or odd or self.normals == "independent"
         normals = "independent" if alone else "antithetic"
         sampler = weighted_sampler(temperatures, self.annealing_moves, normals)
         count = _PATHS if temperatures else _WEIGHTS
