@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma
 from scipy.stats import norm
+from stat_checks import z_of_chains
 
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, DensePrior
 from pymc_pseudomarginal.numerics.likelihoods import ProbitLikelihood
@@ -76,6 +77,26 @@ def test_functions(theta, f):
 
 
 test_functions.__test__ = False  # a name of the theory, not a test
+
+
+def chain_z_scores(transition, *, geweke, draws, seed=4):
+    """z-scores of the test functions over a chain of (theta, f).
+
+    `transition` takes (rng, labels, theta, f) to the next (theta, f). With `geweke` the labels are
+    drawn anew from p(y|f) before every transition, and the draws must follow the prior;
+    else they are LABELS, and the posterior is known.
+    """
+    rng = np.random.default_rng(seed)
+    theta, f, _ = draw_from_prior(rng)
+    thetas, latents = [], []
+    for _ in range(draws):
+        labels = draw_labels(rng, f) if geweke else LABELS
+        theta, f = transition(rng, labels, theta, f)
+        thetas.append(theta[0])
+        latents.append(f)
+    found = test_functions(np.array(thetas), np.array(latents))
+    truth = prior_expectations() if geweke else posterior_expectations()
+    return {name: z_of_chains(found[name][None], value) for name, value in truth.items()}
 
 
 def prior_expectations():

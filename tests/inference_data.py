@@ -21,3 +21,24 @@ def posterior(**variables):
     n_chains, n_draws = next(iter(variables.values())).shape[:2]
     coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
     return inference_data(posterior=xr.Dataset(data, coords=coords))
+
+
+def run_of(stats=None, **variables):
+    """Inference data by hand: `variables` as a posterior, with statistics of a step."""
+    shape = next(iter(variables.values())).shape[:2]
+    accepted = np.arange(np.prod(shape)).reshape(shape) % 3 == 0
+    stats = {
+        "pm_accepted": accepted,
+        "pm_failed": np.zeros(shape, dtype=int),
+        "pm_log_weight_sd": np.ones(shape),
+    } | (stats or {})
+    coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+
+    def group(arrays):
+        data = {
+            name: (("chain", "draw", *(f"{name}_{i}" for i in range(x.ndim - 2))), x)
+            for name, x in arrays.items()
+        }
+        return xr.Dataset(data, coords=coords)
+
+    return inference_data(posterior=group(variables), sample_stats=group(stats))

@@ -9,19 +9,15 @@ import pymc as pm
 import pytensor
 import pytest
 import xarray as xr
-from inference_data import inference_data
+from inference_data import inference_data, run_of
 from models import add_gp, constant_mean_probit, fixed_prior_probit, gp_probit, inputs, labels
 from models import observe_probit as observe
 from problems import exp_quad, orthant_log_probability
-from scipy.stats import genpareto
 from stat_checks import assert_within
 
 import pymc_pseudomarginal as pmpm
-from pymc_pseudomarginal.certificate import Certificate, Finding, certify
+from pymc_pseudomarginal.certificate import certify
 from pymc_pseudomarginal.certificate import weights as weights_module
-from pymc_pseudomarginal.certificate.chains import acceptance_figures, convergence
-from pymc_pseudomarginal.certificate.verdict import find_problems, tail_limit
-from pymc_pseudomarginal.certificate.weights import pareto_shape, predicted_log_sd
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
 
 CHAINS, DRAWS = 2, 40
@@ -49,27 +45,6 @@ def models_are_read_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "read_model", read)
         yield
-
-
-def run_of(stats=None, **variables):
-    """Inference data by hand: `variables` as a posterior, with statistics of a step."""
-    shape = next(iter(variables.values())).shape[:2]
-    accepted = np.arange(np.prod(shape)).reshape(shape) % 3 == 0
-    stats = {
-        "pm_accepted": accepted,
-        "pm_failed": np.zeros(shape, dtype=int),
-        "pm_log_weight_sd": np.ones(shape),
-    } | (stats or {})
-    coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
-
-    def group(arrays):
-        data = {
-            name: (("chain", "draw", *(f"{name}_{i}" for i in range(x.ndim - 2))), x)
-            for name, x in arrays.items()
-        }
-        return xr.Dataset(data, coords=coords)
-
-    return inference_data(posterior=group(variables), sample_stats=group(stats))
 
 
 def theta_draws(seed=1, shape=(CHAINS, DRAWS)):
@@ -205,29 +180,6 @@ def test_laplace_is_further_off_than_ep(model, idata):
         assert (abs(laplace.dataset[name]) > abs(ep.dataset[name])).all()
 
 
-@pytest.mark.parametrize("N", [1, 16, 2048])
-def test_predicted_sd_is_that_of_repeated_estimates(N):
-    rng = np.random.default_rng(1)
-    repeated = np.logaddexp.reduce(1.5 * rng.standard_normal((500, N)), axis=1)
-    found = predicted_log_sd(1.5 * rng.standard_normal(1024), N, rng)
-    assert found == pytest.approx(repeated.std(), rel=0.25)
-
-
-@pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
-def test_pareto_shape_of_a_pareto_tail(k):
-    log_weights = np.log(genpareto(k).rvs(40_000, random_state=1))
-    assert pareto_shape(log_weights) == pytest.approx(k, abs=0.2)
-    assert pareto_shape(log_weights - 1e4) == pytest.approx(pareto_shape(log_weights))
-
-
-def test_pareto_shape_of_weights_without_a_fit():
-    rng = np.random.default_rng(1)
-    assert pareto_shape(np.full(100, 3.0)) == -np.inf
-    assert pareto_shape(3000.0 * rng.standard_normal(100)) == np.inf
-    with_zeros = np.where(rng.uniform(size=500) < 0.5, -np.inf, rng.standard_normal(500))
-    assert np.isfinite(pareto_shape(with_zeros))
-
-
 def test_weights_in_blocks_have_the_same_law(model, idata, monkeypatch):
     whole = checked(idata, model, samples=2000).dataset
     monkeypatch.setattr(weights_module, "_BLOCK", 2 * 4 * 300)
@@ -235,42 +187,6 @@ def test_weights_in_blocks_have_the_same_law(model, idata, monkeypatch):
     error = np.hypot(whole["bias_error"], parts["bias_error"])
     assert (abs(whole["bias"] - parts["bias"]) < 4.0 * error).all()
     np.testing.assert_allclose(parts["log_weight_sd"], whole["log_weight_sd"], rtol=0.3)
-
-
-def test_runs_without_acceptance():
-    accepted = np.zeros((3, 10), dtype=bool)
-    accepted[0, [2, 8]] = True  # 2, 5 and 1 draws without
-    accepted[1] = True
-    stats = {"pm_accepted": accepted, "pm_failed": accepted.astype(int)}
-    found = acceptance_figures(run_of(stats, a=accepted)["sample_stats"])
-    assert found["longest_run"][1].tolist() == [5, 0, 10]
-    assert found["acceptance"][1].tolist() == [0.2, 1.0, 0.0]
-    assert found["failed"][1].tolist() == [2, 10, 0]
-    # Outside of the longest runs, 12 of 15 were accepted.
-    assert found["explained_run"][1] == pytest.approx(np.log(1e-6 / 30) / np.log(0.2))
-
-
-def test_statistics_of_several_steps_are_put_together():
-    accepted = np.zeros((1, 6, 2), dtype=bool)
-    accepted[0, [1, 4], [0, 1]] = True
-    stats = {"pm_accepted": accepted, "pm_failed": np.ones((1, 6, 2), dtype=int)}
-    found = acceptance_figures(run_of(stats, a=accepted)["sample_stats"])
-    assert found["longest_run"][1].tolist() == [2]
-    assert found["failed"][1].tolist() == [12]
-
-
-def test_convergence_of_constants_and_single_chains():
-    draws = np.random.default_rng(1).standard_normal((2, 100, 2))
-    draws[:, :, 1] = 1.0
-    rhat, ess = convergence(draws)
-    assert rhat[0] < 1.05
-    assert 100 < ess[0] < 400
-    assert np.isnan([rhat[1], ess[1]]).all()
-    rhat, ess = convergence(draws[:1])
-    assert np.isnan(rhat).all()
-    assert 50 < ess[0] < 200
-    apart, _ = convergence(np.repeat([[[0.0]], [[1.0]]], 20, axis=1))
-    assert not apart[0] <= 1.01  # chains that each stay where they are
 
 
 # Which draws, with which settings
@@ -333,148 +249,6 @@ def test_settings_are_read_from_the_run(model):
     mixed = run_of(told(ep=[True, False], n_importance=[4, 4]), **theta_draws())
     attrs = checked(mixed, model, **as_run).dataset.attrs
     assert (attrs["approximation"], attrs["annealing"]) == ("laplace", 0)
-
-
-# The verdict
-
-
-@pytest.fixture
-def fine():
-    """Figures against which nothing speaks."""
-    thetas, chains = np.ones(20), np.ones(4)
-    return xr.Dataset(
-        {
-            "log_weight_sd": ("theta", thetas),
-            "log_estimate_sd": ("theta", 0.3 * thetas),
-            "pareto_k": ("theta", 0.4 * thetas),
-            "bias": ("theta", -0.1 * thetas),
-            "bias_error": ("theta", 0.01 * thetas),
-            "bias_sd": 0.0,
-            "bias_range": 0.0,
-            "acceptance": ("chain", 0.25 * chains),
-            "longest_run": ("chain", 20 * chains.astype(int)),
-            "explained_run": 70.0,
-            "failed": ("chain", np.zeros(4, dtype=int)),
-            "rhat": ("hyperparameter", [1.002, 1.003]),
-            "ess_bulk": ("hyperparameter", [500.0, 600.0]),
-            "latent_rhat": ("latent", [1.0, 1.001, np.nan]),
-            "latent_ess_bulk": ("latent", [900.0, 800.0, np.nan]),
-        },
-        coords={"hyperparameter": ["ls", "sigma"], "chain": [0, 1, 2, 3]},
-        attrs={
-            "approximation": "laplace",
-            "n_importance": 16,
-            "annealing": 0,
-            "samples": 1024,
-            "draws": 1000,
-            "latent": "f",
-        },
-    )
-
-
-def changed(dataset, name, index, value):
-    values = dataset[name].values.copy()
-    values[index] = value
-    return dataset.assign({name: (dataset[name].dims, values)})
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "value", "what", "words"),
-    [
-        ("pareto_k", slice(0, 3), 0.8, "tail of the weights", "above 0.67 at 3 of 20"),
-        ("log_estimate_sd", slice(0, 11), 2.0, "noise", "n_importance=64"),
-        ("longest_run", 2, 71, "stuck chain", "Chain 2 did not accept for 71 draws"),
-        ("acceptance", 0, 0.0, "stuck chain", "Chain 0 accepted none of 20 proposals"),
-        ("failed", 1, 41, "failed proposals", "41 of 4000 proposals"),
-        ("bias", 3, np.nan, "failed approximation", "at 1 of 20 posterior draws"),
-        ("rhat", 0, 1.02, "R-hat", "R-hat of ls is 1.020"),
-        ("latent_rhat", 1, 1.5, "R-hat", "R-hat of f[1] is 1.500"),
-        ("ess_bulk", 1, 130.0, "effective sample size", "of sigma is 130, below 400"),
-        ("latent_ess_bulk", 0, 4.0, "effective sample size", "about 100000."),
-    ],
-)
-def test_every_rule_finds_what_it_should(fine, name, index, value, what, words):
-    assert find_problems(fine) == ()
-    (finding,) = find_problems(changed(fine, name, index, value))
-    assert finding.what == what
-    assert words in str(finding)
-
-
-def test_a_tail_at_few_thetas_or_of_weights_that_hardly_differ_is_let_pass(fine):
-    assert find_problems(changed(fine, "pareto_k", slice(0, 2), 0.8)) == ()
-    quiet = changed(fine, "log_estimate_sd", slice(None), 0.1)
-    assert find_problems(changed(quiet, "pareto_k", slice(None), 0.9)) == ()
-
-
-def test_remedies_are_not_those_in_use(fine):
-    bad = changed(changed(fine, "pareto_k", slice(None), 2.0), "log_estimate_sd", 0, 0.3)
-    (finding,) = find_problems(bad)
-    assert 'approximation="ep" or annealing=16' in finding.remedy
-    (finding,) = find_problems(bad.assign_attrs(approximation="ep", annealing=16))
-    assert "approximation" not in finding.remedy
-    assert "annealing=32" in finding.remedy
-    failed = changed(fine, "bias", 0, np.nan).assign_attrs(approximation="ep")
-    assert 'approximation="laplace"' in find_problems(failed)[0].remedy
-    # Of weights without a finite spread, a number of samples that is worth a try.
-    endless = changed(fine, "log_estimate_sd", slice(None), np.inf)
-    assert "n_importance=256" in find_problems(endless)[0].remedy
-
-
-def test_where_the_weights_are_bad_more_draws_are_no_remedy(fine):
-    bad = changed(changed(fine, "rhat", 0, 1.1), "ess_bulk", 0, 10.0)
-    bad = changed(changed(bad, "log_estimate_sd", slice(None), 5.0), "longest_run", 0, 500)
-    remedies = {finding.what: finding.remedy for finding in find_problems(bad)}
-    assert remedies["R-hat"].startswith("Make the weights better first")
-    assert remedies["effective sample size"].startswith("Make the weights better first")
-    assert "tuning" not in remedies["stuck chain"]
-
-
-def test_one_chain_is_not_enough(fine):
-    dataset = fine.isel(chain=[0])
-    dataset["rhat"][:] = dataset["latent_rhat"][:] = np.nan
-    assert [finding.what for finding in find_problems(dataset)] == ["single chain"]
-
-
-def test_the_limit_of_the_shape_depends_on_the_sample():
-    assert tail_limit(100) == pytest.approx(0.5)
-    assert tail_limit(10**6) == 0.7
-
-
-# The report
-
-
-def test_report_of_a_run_that_passed(fine):
-    text = str(Certificate(fine, ()))
-    lines = text.splitlines()
-    assert lines[:3] == [
-        "Certificate: passed",
-        "  4 × 1000 draws, sampled with Laplace, n_importance=16",
-        "  weights: 1024 at each of 20 posterior draws",
-    ]
-    assert lines[4].split() == ["smallest", "median", "largest"]
-    table = {line[:36].strip(): line[36:].split() for line in lines[5:17]}
-    assert table["R-hat of theta"] == ["1.002", "1.002", "1.003"]
-    assert table["bulk ESS of f"] == ["800", "850", "900"]
-    assert len({len(line) for line in lines[4:17]}) == 1  # the columns are aligned
-    assert "varies by no more than its Monte Carlo error explains." in " ".join(text.split())
-    varying = Certificate(fine.assign(bias_sd=0.25, bias_range=1.0), ())
-    assert "approximation varies by 0.25 nats (sd; range 1)" in str(varying)
-    assert lines[-1] == "Nothing speaks against these draws."
-
-
-def test_report_of_a_run_that_did_not_pass(fine):
-    finding = Finding("noise", "It is <loud>.", "Be quiet.")
-    certificate = Certificate(fine.assign_attrs(annealing=4, approximation="ep"), (finding,))
-    assert not certificate.passed
-    assert repr(certificate).splitlines()[-3:] == [
-        "What speaks against these draws:",
-        "- noise: It is <loud>.",
-        "  → Be quiet.",
-    ]
-    assert "sampled with EP, n_importance=16, 4 temperatures" in repr(certificate)
-    html = certificate._repr_html_()
-    assert html.startswith("<pre>Certificate: not passed")
-    assert "&lt;loud&gt;" in html
 
 
 def test_a_latent_that_was_not_recorded(model):

@@ -36,7 +36,7 @@ def certify(
     model: pm.Model | None = None,
     progressbar: bool = True,
 ) -> Certificate:
-    """Say how far the draws of `PseudoMarginalMH` can be trusted.
+    """Say how far the draws of `PseudoMarginalMH` or `PseudoMarginalHMC` can be trusted.
 
     The draws are exact in the limit whatever the weights are; how soon depends on how noisy
     the estimate of p(y|theta) is. That is measured at posterior draws of theta, where the chain
@@ -71,8 +71,8 @@ def certify(
     Raises
     ------
     TypeError, ValueError
-        If `idata` has no posterior or no sample statistics, was not sampled by
-        `PseudoMarginalMH`, or does not belong to the model.
+        If `idata` has no posterior or no sample statistics, was not sampled by one of
+        them, or does not belong to the model.
 
     Notes
     -----
@@ -151,8 +151,8 @@ def _check_run(posterior: xr.Dataset, stats: xr.Dataset) -> None:
     # The other samplers of the package report acceptance, too, but have no weights.
     if "pm_log_weight_sd" not in stats or "pm_accepted" not in stats:
         raise ValueError(
-            "The draws were not made by PseudoMarginalMH: their statistics are "
-            f"{', '.join(map(str, stats.data_vars)) or 'none'}. Samplers without importance "
+            "The draws were not made by PseudoMarginalMH or PseudoMarginalHMC: their statistics "
+            f"are {', '.join(map(str, stats.data_vars)) or 'none'}. Samplers without importance "
             "weights have nothing to certify; look at az.summary(idata) instead."
         )
     sizes = [(group.sizes["chain"], group.sizes["draw"]) for group in (posterior, stats)]

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import xarray as xr
 
 from pymc_pseudomarginal.arguments import check_approximation, check_at_least
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides the weights of a pseudo-marginal step.
-
-    Attributes
-    ----------
-    approximation : {"laplace", "ep"}
-    n_importance : int
-        N, at least 1.
-    annealing : int
-        Temperatures of annealed importance sampling; 0 is plain importance sampling.
-    """
-
-    approximation: str
-    n_importance: int
-    annealing: int
+from pymc_pseudomarginal.transitions.effort import Effort
 
 
 def read_settings(
@@ -33,7 +14,7 @@ def read_settings(
     approximation: str | None,
     n_importance: int | None,
     annealing: int | None,
-) -> Settings:
+) -> Effort:
     """The arguments where they are given, else what the statistics of the run tell.
 
     Where the chains differ it is the least of them: Laplace, fewest samples and temperatures.
@@ -58,7 +39,7 @@ def read_settings(
         n_importance = _last(stats, "pm_n_importance")
     if annealing is None:
         annealing = _last(stats, "pm_annealing") if "pm_annealing" in stats else 0
-    return Settings(
+    return Effort(
         check_approximation(approximation),
         check_at_least("n_importance", n_importance, 1),
         check_at_least("annealing", annealing, 0),

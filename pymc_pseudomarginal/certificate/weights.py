@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from rich.progress import track
 
-from pymc_pseudomarginal.certificate.settings import Settings
 from pymc_pseudomarginal.model import LatentGaussianModel
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, NumericalFailure
+from pymc_pseudomarginal.transitions.effort import Effort
 from pymc_pseudomarginal.transitions.point_sets import weighted_sampler
 
 # ArviZ 1 moved the function into a package of its own, and there it takes the log likelihoods of
@@ -41,7 +41,7 @@ _EQUAL = 1e-8
 def weight_figures(
     read: LatentGaussianModel,
     thetas: Iterable[np.ndarray],
-    settings: Settings,
+    settings: Effort,
     *,
     samples: int,
     rng: np.random.Generator,
@@ -54,7 +54,7 @@ def weight_figures(
     read : LatentGaussianModel
     thetas : sequence of arrays, shape (d,) each, T of them
         On the unconstrained scale.
-    settings : Settings
+    settings : Effort
     samples : int
         S, the number of weights at each of them.
     rng : numpy.random.Generator

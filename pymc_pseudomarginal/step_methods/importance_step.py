@@ -13,7 +13,7 @@ from pymc_pseudomarginal.numerics import APPROXIMATIONS, FOR_IMPORTANCE, Numeric
 from pymc_pseudomarginal.step_methods.compat import is_first_chain, message
 from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
 from pymc_pseudomarginal.transitions.effort import SIZES, Effort, Prospect, choose_effort
-from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, weighted_sampler
+from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, best_normals, weighted_sampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 from pymc_pseudomarginal.transitions.warm_start import WarmStart
@@ -110,9 +110,8 @@ class ImportanceStep(MarginalStep):
 
     @property
     def _sampler(self):
-        normals = self.normals
-        if normals == "auto":
-            normals = "independent" if self.effort.n_importance % 2 else "antithetic"
+        automatic = self.normals == "auto"
+        normals = best_normals(self.effort.n_importance) if automatic else self.normals
         return weighted_sampler(self.effort.annealing, self.annealing_moves, normals)
 
     def _keep(self, conditional: Conditional) -> None:

@@ -30,7 +30,7 @@ from pymc_pseudomarginal.transitions.hamiltonian import (
     Trajectory,
     pseudo_marginal_hmc,
 )
-from pymc_pseudomarginal.transitions.point_sets import weighted_sampler
+from pymc_pseudomarginal.transitions.point_sets import best_normals, weighted_sampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, State
 from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
@@ -123,7 +123,7 @@ class PseudoMarginalHMC(MarginalStep):
     """
 
     name = "pseudo_marginal_hmc"
-    stats_dtypes_shapes = {k: v for k, v in STATISTICS.items() if k != "warning"} | {
+    stats_dtypes_shapes = STATISTICS | {
         "pm_stage_one_acceptance": (np.float64, []),
         "pm_energy_error": (np.float64, []),
         "pm_gradients": (np.int64, []),
@@ -196,7 +196,7 @@ class PseudoMarginalHMC(MarginalStep):
 
     @property
     def _sampler(self):
-        return weighted_sampler(0, normals="independent" if self.n_importance % 2 else "antithetic")
+        return weighted_sampler(0, normals=best_normals(self.n_importance))
 
     def _with_force(self, conditional: Conditional) -> Position:
         q, likelihood = conditional.approximation, conditional.likelihood

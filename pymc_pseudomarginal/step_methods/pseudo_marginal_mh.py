@@ -6,6 +6,7 @@ from dataclasses import field
 
 import numpy as np
 import pymc as pm
+from pymc.stats.convergence import SamplerWarning
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
@@ -145,7 +146,10 @@ class PseudoMarginalMH(FittedProposals):
     """
 
     name = "pseudo_marginal_mh"
-    stats_dtypes_shapes = STATISTICS | {"pm_fitted": (bool, [])}
+    stats_dtypes_shapes = STATISTICS | {
+        "pm_fitted": (bool, []),
+        "warning": (SamplerWarning, None),
+    }
     progress = FittedProposals.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
     absent_where_zero = frozenset({"spread"})
     _state_class = PseudoMarginalMHState

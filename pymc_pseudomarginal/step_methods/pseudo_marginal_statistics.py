@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from pymc.stats.convergence import SamplerWarning
 
 from pymc_pseudomarginal.transitions.effort import Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo
@@ -22,7 +21,6 @@ STATISTICS = {
     "pm_n_importance": (np.int64, []),
     "pm_ep": (bool, []),
     "pm_annealing": (np.int64, []),
-    "warning": (SamplerWarning, None),
 }
 """Their types and shapes, as PyMC asks for them; `PseudoMarginalMH` explains them."""
 

@@ -10,8 +10,8 @@ from functools import partial
 import exchangeable
 import numpy as np
 import pytest
-from exchangeable import ExchangeableModel, draw_from_prior, draw_labels
-from stat_checks import LIMIT, assert_within, z_of_chains
+from exchangeable import ExchangeableModel
+from stat_checks import LIMIT, assert_within
 
 from pymc_pseudomarginal.numerics import Approximation
 from pymc_pseudomarginal.transitions import correlated
@@ -31,22 +31,14 @@ def poor_conditional(labels, theta):
 
 
 def run(n_importance, *, geweke, draws=3000, **options):
-    rng = np.random.default_rng(4)
-    theta, f, _ = draw_from_prior(rng)
-    thetas, latents = [], []
-    for _ in range(draws):
-        labels = draw_labels(rng, f) if geweke else exchangeable.LABELS
+    def transition(rng, labels, theta, f):
         model = partial(poor_conditional, labels)
-        state = State(model(theta), f)
         state, _ = pseudo_marginal_mh(
-            rng, state, model, WALK, n_importance, correlation=0.9, **options
+            rng, State(model(theta), f), model, WALK, n_importance, correlation=0.9, **options
         )
-        theta, f = state.conditional.theta, state.f
-        thetas.append(theta[0])
-        latents.append(f)
-    found = exchangeable.test_functions(np.array(thetas), np.array(latents))
-    truth = exchangeable.prior_expectations() if geweke else exchangeable.posterior_expectations()
-    return {name: z_of_chains(found[name][None], value) for name, value in truth.items()}
+        return state.conditional.theta, state.f
+
+    return exchangeable.chain_z_scores(transition, geweke=geweke, draws=draws)
 
 
 @pytest.mark.parametrize("geweke", [True, False], ids=["geweke", "posterior"])

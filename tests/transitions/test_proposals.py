@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import exchangeable
 import numpy as np
 import pytest
-from exchangeable import ExchangeableModel, draw_from_prior, draw_labels
+from exchangeable import ExchangeableModel
 from interleavings import exact_interleaving
 from scipy.stats import multivariate_normal, multivariate_t
-from stat_checks import LIMIT, assert_within, z_of_chains, z_of_independent
+from stat_checks import LIMIT, assert_within, z_of_independent
 
 from pymc_pseudomarginal.transitions.proposals import (
     FittedOrWalk,
@@ -89,19 +89,12 @@ FITTED = FittedOrWalk(StudentT(np.array([1.0]), np.array([[2.5]])), RandomWalk(n
 
 
 def run(propose, *, geweke, draws):
-    rng = np.random.default_rng(4)
-    theta, f, labels = draw_from_prior(rng)
-    thetas, latents = [], []
-    for _ in range(draws):
-        labels = draw_labels(rng, f) if geweke else exchangeable.LABELS
+    def transition(rng, labels, theta, f):
         model = ExchangeableModel("laplace", labels)
         state, _ = exact_interleaving(rng, State(model(theta), f), model, propose, 4)
-        theta, f = state.conditional.theta, state.f
-        thetas.append(theta[0])
-        latents.append(f)
-    found = exchangeable.test_functions(np.array(thetas), np.array(latents))
-    truth = exchangeable.prior_expectations() if geweke else exchangeable.posterior_expectations()
-    return {name: z_of_chains(found[name][None], value) for name, value in truth.items()}
+        return state.conditional.theta, state.f
+
+    return exchangeable.chain_z_scores(transition, geweke=geweke, draws=draws)
 
 
 @pytest.mark.parametrize("geweke", [True, False], ids=["geweke", "posterior"])
