@@ -145,11 +145,34 @@ def as_chains(
 
 def _rhat(chains, quantile):
     """(R-hat, its upper end) of chains of shape (M, N)."""
-    M, N = chains.shape
-    if not np.ptp(chains, axis=1).any():
-        return np.nan, np.nan
-    means, variances = chains.mean(axis=1), chains.var(axis=1, ddof=1)
+    return rhat_of_moments(
+        chains.mean(axis=1), chains.var(axis=1, ddof=1), chains.shape[1], quantile
+    )
+
+
+def rhat_of_moments(
+    means: np.ndarray, variances: np.ndarray, draws: int, quantile: float = 0.975
+) -> tuple[float, float]:
+    """R-hat and its upper end, as `running_rhat` defines them, from the moments of the chains.
+
+    Parameters
+    ----------
+    means, variances : array, shape (M,)
+        Of each chain; the variances with N - 1 in the denominator.
+    draws : int
+        N, the length of the chains.
+    quantile : float
+        At which the upper end stands.
+
+    Returns
+    -------
+    tuple of float
+        Both NaN where no chain has moved.
+    """
+    M, N = len(means), draws
     W, B = variances.mean(), N * means.var(ddof=1)
+    if W == 0.0:
+        return np.nan, np.nan
     between = (1.0 + 1.0 / M) / N
     V = (N - 1) / N * W + between * B
     var_W = variances.var(ddof=1) / M

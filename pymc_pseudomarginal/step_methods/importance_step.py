@@ -166,7 +166,11 @@ class ImportanceStep(MarginalStep):
             sizes=SIZES if self.n_importance == "auto" else (self.n_importance,),
             temperatures=self._temperatures(),
             retained=not self.refresh,
+            evaluations=self._approximations_per_draw(),
         )
+
+    def _approximations_per_draw(self) -> float:
+        return 1.0
 
     def _temperatures(self):
         """Those to choose from; None for what `choose_effort` tries by itself."""

@@ -8,6 +8,7 @@ from numbers import Real
 
 import numpy as np
 import pymc as pm
+from pymc.stats.convergence import SamplerWarning
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.step_methods.step_sizes import DualAverageAdaptation, StepSizeState
@@ -15,7 +16,7 @@ from pymc.step_methods.step_sizes import DualAverageAdaptation, StepSizeState
 from pymc_pseudomarginal.arguments import check_approximation, check_at_least
 from pymc_pseudomarginal.model.force import Force
 from pymc_pseudomarginal.numerics import FOR_IMPORTANCE, NotPositiveDefinite, NumericalFailure
-from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
+from pymc_pseudomarginal.step_methods.importance_step import ImportanceStep
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
     chosen,
@@ -30,8 +31,8 @@ from pymc_pseudomarginal.transitions.hamiltonian import (
     Trajectory,
     pseudo_marginal_hmc,
 )
-from pymc_pseudomarginal.transitions.point_sets import best_normals, weighted_sampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, State
+from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 # A path varies by this share either way, so that no direction comes back to where it began.
@@ -50,15 +51,18 @@ class PseudoMarginalHMCState(StepMethodState):
     adaptation: RandomWalkAdaptation | None
     step_size: StepSizeState
     warm_start: WarmStart | None
+    effort: Effort
+    record: TuningRecord | None
+    run: int
     approximation: str = field(metadata={"frozen": True})
-    n_importance: int = field(metadata={"frozen": True})
+    n_importance: int | str = field(metadata={"frozen": True})
     path_length: float = field(metadata={"frozen": True})
     max_steps: int = field(metadata={"frozen": True})
     latent_moves: int = field(metadata={"frozen": True})
     target_accept: float = field(metadata={"frozen": True})
 
 
-class PseudoMarginalHMC(MarginalStep):
+class PseudoMarginalHMC(ImportanceStep):
     """Pseudo-marginal sampling with Hamiltonian proposals, exact for theta and f.
 
     The hyper-parameters theta follow the gradient of the approximate marginal posterior
@@ -79,9 +83,9 @@ class PseudoMarginalHMC(MarginalStep):
         The Gaussian approximation. The better its Z_q, the fewer proposals are rejected by
         the estimates: EP is worth its price here. Laplace is there for likelihoods that EP
         cannot take apart.
-    n_importance : int
+    n_importance : int or "auto"
         Number of importance samples N. Any N is exact; a larger one makes the estimates
-        less noisy.
+        less noisy. "auto" takes the N with the best predicted ratio of acceptance and cost.
     path_length : float
         Mean length of a trajectory in units of a standard deviation of theta. In those units
         a quarter of a turn, the default, leads to a draw that does not remember the last.
@@ -99,8 +103,9 @@ class PseudoMarginalHMC(MarginalStep):
     -----
     During `tune` the chain moves on the deterministic approximation of the marginal and adapts
     the inverse mass matrix (to the covariance of theta) and the step size (by dual
-    averaging). Then both are frozen, and so is the prediction from which Newton or EP starts:
-    q must depend on theta alone for the draws to be exact.
+    averaging). At the end N is chosen from weights at thetas of the tuned chain. Then all is
+    frozen, and so is the prediction from which Newton or EP starts: q must depend on theta
+    alone for the draws to be exact.
 
     Sample statistics are those of `PseudoMarginalMH`, with ``pm_acceptance`` that of the
     estimates, or zero where the energy rejected, and ``pm_iterations`` and
@@ -128,8 +133,9 @@ class PseudoMarginalHMC(MarginalStep):
         "pm_energy_error": (np.float64, []),
         "pm_gradients": (np.int64, []),
         "pm_step_size": (np.float64, []),
+        "warning": (SamplerWarning, None),
     }
-    progress = MarginalStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
+    progress = ImportanceStep.progress | {"spread": ("sd log w", "pm_log_weight_sd")}
     absent_where_zero = frozenset({"spread"})
     _state_class = PseudoMarginalHMCState
     # Laplace's chord steps leave W, and with it log Z, to jump from one theta to the next.
@@ -140,7 +146,7 @@ class PseudoMarginalHMC(MarginalStep):
         vars=None,
         *,
         approximation: str = "ep",
-        n_importance: int = 16,
+        n_importance: int | str = "auto",
         path_length: float = 0.5 * np.pi,
         max_steps: int = 16,
         latent_moves: int = 1,
@@ -149,7 +155,6 @@ class PseudoMarginalHMC(MarginalStep):
         rng=None,
         blocked: bool = True,
     ):
-        self.n_importance = check_at_least("n_importance", n_importance, 1)
         self.max_steps = check_at_least("max_steps", max_steps, 1)
         if not isinstance(path_length, Real) or not 0.0 < path_length < np.inf:
             raise ValueError(f"path_length must be a positive number; found {path_length!r}.")
@@ -159,6 +164,11 @@ class PseudoMarginalHMC(MarginalStep):
             model,
             rng,
             approximation=check_approximation(approximation),
+            n_importance=n_importance,
+            annealing=0,
+            annealing_moves=1,
+            normals="auto",
+            refresh=True,
             latent_moves=latent_moves,
             target_accept=target_accept,
         )
@@ -194,9 +204,15 @@ class PseudoMarginalHMC(MarginalStep):
         with suppress(NumericalFailure), self._one_blas_thread():
             self._position_at(read.theta(read.initial_point))
 
-    @property
-    def _sampler(self):
-        return weighted_sampler(0, normals=best_normals(self.n_importance))
+    def _settle_proposal(self, record):
+        return "Hamiltonian trajectories"
+
+    def _approximations_per_draw(self):
+        return self._leapfrog_steps(self.path_length)
+
+    def _leapfrog_steps(self, path: float) -> int:
+        steps = round(path / float(self.step_size.current(self.tune)))
+        return min(max(1, steps), self.max_steps)
 
     def _with_force(self, conditional: Conditional) -> Position:
         q, likelihood = conditional.approximation, conditional.likelihood
@@ -227,8 +243,7 @@ class PseudoMarginalHMC(MarginalStep):
         """Drawn without regard to where the chain is."""
         step_size = float(self.step_size.current(self.tune))
         path = self.path_length * self.rng.uniform(1.0 - _JITTER, 1.0 + _JITTER)
-        n_steps = min(max(1, round(path / step_size)), self.max_steps)
-        return Trajectory(self._factor(size), step_size, n_steps)
+        return Trajectory(self._factor(size), step_size, self._leapfrog_steps(path))
 
     def _step(self, point):
         model = self.latent_model
@@ -242,7 +257,7 @@ class PseudoMarginalHMC(MarginalStep):
             self._position(conditional),
             self._position_at,
             trajectory,
-            self.n_importance,
+            self.effort.n_importance,
             approximate=self.tune,
         )
         conditional = state.conditional
@@ -256,25 +271,24 @@ class PseudoMarginalHMC(MarginalStep):
         if self.tune:
             self.step_size.update(way.acceptance, tune=True)
         updates = self._updates(conditional.theta, f, conditional.prior)
-        return updates, statistics(conditional, info, moves) | self._chosen() | {
+        return updates, statistics(conditional, info, moves) | chosen(self.effort) | {
             "pm_stage_one_acceptance": way.acceptance,
             "pm_energy_error": way.energy_error,
             "pm_gradients": way.gradients,
             "pm_step_size": trajectory.step_size,
+            "warning": self._tell(info.accepted),
         }
-
-    def _chosen(self):
-        return chosen(Effort(self.approximation, self.n_importance))
 
     def _idle_statistics(self):
         return (
             idle_statistics()
-            | self._chosen()
+            | chosen(self.effort)
             | {
                 "pm_stage_one_acceptance": 0.0,
                 "pm_energy_error": np.inf,
                 "pm_gradients": 0,
                 "pm_step_size": float(self.step_size.current(self.tune)),
+                "warning": None,
             }
         )
 

@@ -110,6 +110,7 @@ def choose_effort(
     sizes: Sequence[int] = SIZES,
     temperatures: Sequence[int] | None = None,
     retained: bool = False,
+    evaluations: float = 1.0,
 ) -> Prospect | None:
     """The effort with the smallest product of inefficiency and cost.
 
@@ -132,6 +133,8 @@ def choose_effort(
         Of annealing, 0 for none. By default none, and `TEMPERATURES` where that is not reliable.
     retained : bool
         Whether an estimate is retained until the next acceptance, so that noise costs more.
+    evaluations : float
+        Approximations that a draw is made of, one of which is followed by samples.
 
     Returns
     -------
@@ -148,7 +151,11 @@ def choose_effort(
         log_weights = weights(name, temperature)
         if log_weights is None:
             return best
-        found = _best_size(rng, log_weights, n, name, temperature, sizes, retained)
+        level, slope = _SETUP[name]
+        setup = evaluations * (level + slope / n)
+        each = (_SAMPLE + _ANNEALED_MOVE * temperature) / n
+        costs = {size: setup + size * each for size in sizes}
+        found = _best_size(rng, log_weights, name, temperature, costs, retained)
         return found if best is None else max(best, found, key=_merit)
 
     first, *others = temperatures or (0, *TEMPERATURES)
@@ -170,18 +177,17 @@ def _merit(prospect):
     return value / _BIAS if prospect.effort.approximation == "laplace" else value
 
 
-def _best_size(rng, log_weights, n, approximation, temperatures, sizes, retained):
+def _best_size(rng, log_weights, approximation, temperatures, costs, retained):
+    """The best N of those that have a cost."""
     relative = _relative_means(log_weights)
     tail = pareto_shape(relative.ravel())
     group = log_weights.shape[2]
-    level, slope = _SETUP[approximation]
-    each = (_SAMPLE + _ANNEALED_MOVE * temperatures) / n
     best = None
-    for size in sizes:
+    for size, cost in costs.items():
         groups = max(1, size // group)
         found = [_simulated(rng, means, groups, retained) for means in relative]
         noise, inefficiency = np.mean(found, axis=0)
-        value = 1.0 / (inefficiency * (level + slope / n + size * each))
+        value = 1.0 / (inefficiency * cost)
         if best is None or value > best.value:
             effort = Effort(approximation, int(size), int(temperatures))
             best = Prospect(effort, float(noise), float(inefficiency), tail, float(value))

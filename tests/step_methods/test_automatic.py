@@ -37,10 +37,10 @@ def hard_model():
     return model
 
 
-def tuned(model, seed=1, draws=150, **settings):
+def tuned(model, seed=1, draws=150, kind=pmpm.PseudoMarginalMH, **settings):
     """A step at the end of its tuning, and where it is."""
     with model:
-        step = pmpm.PseudoMarginalMH(**settings)
+        step = kind(**settings)
     start_chain(step, seed)
     point, _ = advance(step, model.initial_point(), draws)
     step.stop_tuning()
@@ -87,6 +87,20 @@ def test_what_is_given_stays(model):
     assert step.effort == Effort("ep", 3, 2)
     step, _ = tuned(model, approximation="ep", draws=30)
     assert step.effort.approximation == "ep"
+
+
+def test_trajectories_choose_their_samples_too(model):
+    step, point = tuned(model, draws=60, kind=pmpm.PseudoMarginalHMC)
+    assert step.effort.n_importance != 16
+    state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
+    expected, (first,) = advance(step, point, 1)
+    assert first["pm_n_importance"] == step.effort.n_importance
+    assert "Hamiltonian trajectories" in first["warning"].message
+    other, _ = tuned(model, seed=5, draws=20, kind=pmpm.PseudoMarginalHMC)
+    other.sampling_state = state
+    assert_same_point(advance(other, point, 1)[0], expected)
+    told = [step._tell(accepted=False) for _ in range(450)]
+    assert sum(message is not None for message in told) == 1
 
 
 def test_without_tuning_there_is_nothing_to_choose_from(model):

@@ -347,7 +347,7 @@ def test_reprs_explain_themselves(whitened):
             "PseudoMarginalMH([ls, f], approximation='auto', n_importance='auto'"
         )
         assert repr(pmpm.PseudoMarginalHMC()).startswith(
-            "PseudoMarginalHMC([ls, sigma, f], approximation='ep', n_importance=16, path_length=1."
+            "PseudoMarginalHMC([ls, sigma, f], approximation='ep', n_importance='auto', path_"
         )
         assert repr(pmpm.EllipticalSlice()) == "EllipticalSlice(f, moves=1)"
         assert repr(pmpm.LatentHMC()).startswith("LatentHMC(f, steps=10, moves=1")

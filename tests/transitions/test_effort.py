@@ -138,3 +138,11 @@ def test_the_shape_of_a_tail(shape):
 def test_values_that_hardly_differ_have_no_tail():
     assert pareto_shape(np.ones(100)) == -np.inf
     assert pareto_shape(np.ones(3)) == -np.inf
+
+
+def test_draws_of_many_approximations_are_worth_more_samples():
+    sizes = [
+        choose(lognormal({("laplace", 0): 1.5})[0], evaluations=evaluations).effort.n_importance
+        for evaluations in (1.0, 20.0)
+    ]
+    assert sizes[0] < sizes[1]
