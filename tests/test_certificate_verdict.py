@@ -32,6 +32,7 @@ def fine():
         },
         coords={"hyperparameter": ["ls", "sigma"], "chain": [0, 1, 2, 3]},
         attrs={
+            "step": "PseudoMarginalMH",
             "approximation": "laplace",
             "n_importance": 16,
             "annealing": 0,
@@ -83,6 +84,8 @@ def test_remedies_are_not_those_in_use(fine):
     (finding,) = find_problems(bad.assign_attrs(approximation="ep", annealing=16))
     assert "approximation" not in finding.remedy
     assert "annealing=32" in finding.remedy
+    (finding,) = find_problems(bad.assign_attrs(step="PseudoMarginalHMC"))
+    assert 'approximation="ep" or PseudoMarginalMH(annealing=16)' in finding.remedy
     failed = changed(fine, "bias", 0, np.nan).assign_attrs(approximation="ep")
     assert 'approximation="laplace"' in find_problems(failed)[0].remedy
     # Of weights without a finite spread, a number of samples that is worth a try.

@@ -130,7 +130,13 @@ def certify(
             "theta_chain": ("theta", posterior["chain"].values[chosen // n_draws]),
             "theta_draw": ("theta", posterior["draw"].values[chosen % n_draws]),
         },
-        attrs=asdict(settings) | {"samples": samples, "draws": n_draws, "latent": read.latent.name},
+        attrs=asdict(settings)
+        | {
+            "step": "PseudoMarginalHMC" if "pm_step_size" in stats else "PseudoMarginalMH",
+            "samples": samples,
+            "draws": n_draws,
+            "latent": read.latent.name,
+        },
     )
     return Certificate(dataset, find_problems(dataset))
 

@@ -210,7 +210,10 @@ def _better_weights(dataset):
     annealing = dataset.attrs["annealing"]
     temperatures = 2 * annealing if annealing else _FIRST_TEMPERATURES
     ways = ['approximation="ep"'] if dataset.attrs["approximation"] == "laplace" else []
-    return " or ".join([*ways, f"annealing={temperatures}"])
+    annealed = f"annealing={temperatures}"
+    if dataset.attrs["step"] != "PseudoMarginalMH":  # the only one that anneals
+        annealed = f"PseudoMarginalMH({annealed})"
+    return " or ".join([*ways, annealed])
 
 
 def _worst(dataset, name, where):
