@@ -30,7 +30,6 @@ def test_every_example_has_a_test():
         "gallery",
         "interleaving_bias",
         "compare_predictions",
-        "compare_samplers",
         *PICTURES,
     }
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
@@ -62,6 +61,7 @@ def test_example_leaves_its_picture_and_draws(name, tmp_path, capsys):
     assert " 0 numerical failures" in printed
 
 
+@pytest.mark.slow
 def test_interleaving_bias_finds_the_naive_one_only():
     example = load("interleaving_bias")
     exact, naive = example.SAMPLERS[1], example.SAMPLERS[-1]
@@ -76,12 +76,6 @@ def test_interleaving_bias_finds_the_naive_one_only():
 def test_gallery_has_every_plot(tmp_path):
     load("gallery").main(["--quick", "--output", str(tmp_path)])
     assert {path.stem for path in tmp_path.iterdir()} == set(pmpm.plots.__all__)
-
-
-@pytest.mark.slow
-def test_comparison_of_samplers_prints_its_table(capsys):
-    load("compare_samplers").main(["--n", "12", "--draws", "60", "--tune", "60", "--chains", "2"])
-    assert "| SURR |" in capsys.readouterr().out
 
 
 @pytest.mark.slow
