@@ -12,6 +12,7 @@ stored at once: a run that was interrupted goes on where it stopped.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -66,6 +67,7 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
             threads_per_worker=1,
             memory_limit=0,
             dashboard_address=":0",
+            silence_logs=logging.ERROR,
         ) as cluster,
         Client(cluster) as client,
     ):

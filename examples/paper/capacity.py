@@ -1,135 +1,37 @@
-"""What figures 5, 6 and 7 share: folds of a data set, and how well the classifiers do on them.
-
-A fold is a training set with as many rows of one class as of the other, drawn at random; all other
-rows are its test set. A task runs the four classifiers on one fold.
-"""
+"""What figures 6 and 7 say of the folds: capacity scores of the classifiers, with their errors."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 import numpy as np
 from matplotlib.figure import Figure
 
-import pymc_pseudomarginal as pmpm
 from examples.benchmarks.tables import UNKNOWN, table
 from examples.paper import models
 from examples.paper.claims import DECISIVE, Claim
-from examples.paper.classifiers import CLASSIFIERS, predict_fold
+from examples.paper.classifiers import CLASSIFIERS
 from examples.paper.estimates import Estimate
-from examples.paper.tasks import Task
+from examples.paper.folds import USPS_VARIABLE, stored_folds
 from pymc_pseudomarginal.plots.canvas import coloured
 
-USPS_VARIABLE = "PAPER_USPS"
-"""Environment variable with the path of the data set that does not come with the package."""
-
-CHAINS = {
-    "quick": {"tune": 300, "draws": 600, "predictive_draws": 300},
-    "medium": {"tune": 300, "draws": 750, "predictive_draws": 250},
-    "paper": {"tune": 300, "draws": 2400, "predictive_draws": 600},
-}
-_SIZES = {
-    "quick": {"sizes": [10, 20, 50], "repetitions": 4},
-    "medium": {"sizes": [10, 20, 30, 50, 70, 100], "repetitions": 10},
-    "paper": {"sizes": list(range(10, 101, 10)), "repetitions": 40},
-}
 SMALL = 50
 """Up to this many training rows the paper's claims are put to the test."""
 
 CAPACITIES = {"capacity_accuracy": "capacity accuracy", "capacity_auc": "capacity AUC"}
-_PLAIN = {"accuracy": "accuracy", "auc": "AUC", "log_score": "mean log score"}
+_PLAIN = {
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "log_score": "mean log score",
+    "confident_share": "commoner class in the confident half",
+}
 _COMPARED = (
     ("PM EP (64)", "SVM"),
     ("PM EP (64)", "EP ML"),
     ("MCMC EP", "EP ML"),
     ("PM EP (64)", "MCMC EP"),
 )
-# Where the log score of probabilities that were rounded to 0 or 1 stays finite.
-_LEAST = 1e-9
-
-
-def scales(datasets: Sequence[str]) -> dict[str, dict]:
-    """The settings of all scales for some data sets."""
-    return {
-        scale: {"datasets": list(datasets), **_SIZES[scale], "chain": CHAINS[scale]}
-        for scale in _SIZES
-    }
-
-
-def tasks(settings: Mapping, results: Mapping[str, dict]) -> list[Task]:
-    """A task for every fold. USPS is left out where its file is not given."""
-    return [
-        _task(dataset, size, repetition, settings["chain"])
-        for size in sorted(settings["sizes"], reverse=True)
-        # USPS, the last, takes longest. Folds of one shape share compiled code: they stay together.
-        for dataset in reversed(settings["datasets"])
-        if dataset != "usps" or USPS_VARIABLE in os.environ
-        for repetition in range(1, settings["repetitions"] + 1)
-    ]
-
-
-def _task(dataset: str, size: int, repetition: int, chain: Mapping) -> Task:
-    return Task(
-        fold_name(dataset, size, repetition),
-        fold,
-        {"dataset": dataset, "size": size, "chain": chain},
-        # Workers on other machines may not have the file.
-        _usps(os.environ[USPS_VARIABLE]) if dataset == "usps" else {},
-    )
-
-
-def fold_name(dataset: str, size: int, repetition: int) -> str:
-    """Of the task."""
-    return f"{dataset} n={size}, fold {repetition}"
-
-
-@cache
-def _usps(path: str) -> dict[str, np.ndarray]:
-    data = pmpm.datasets.load("usps", standardise=True, path=path)
-    return {"X": data.X, "y": data.y}
-
-
-def fold(**arguments: object) -> dict:
-    """Scores of the four classifiers on a fold. Takes what `predict_fold` takes.
-
-    Returns
-    -------
-    dict
-        ``test_rows``, of label 0 and label 1, and ``scores``: classifier -> score -> number.
-    """
-    y, predictions = predict_fold(**arguments)
-    return {
-        "test_rows": np.bincount(y, minlength=2),
-        "scores": {name: _scores(y, p) for name, p in predictions.items()},
-    }
-
-
-def _scores(y: np.ndarray, p: np.ndarray) -> dict[str, float]:
-    found = pmpm.capacity_scores(y, p)
-    without_abstention = found.curves.sel(rho=0.0)
-    of_label = np.where(y == 1, p, 1.0 - p)
-    return {
-        "capacity_accuracy": found.accuracy,
-        "capacity_auc": found.auc,
-        "accuracy": float(without_abstention["accuracy"]),
-        "auc": float(without_abstention["auc"]),
-        "log_score": float(np.log(np.maximum(of_label, _LEAST)).mean()),
-    }
-
-
-def stored_folds(
-    settings: Mapping, results: Mapping[str, dict], dataset: str, sizes: Sequence[int]
-) -> list[dict]:
-    """The results of a data set that are there."""
-    names = [
-        fold_name(dataset, size, repetition)
-        for size in sizes
-        for repetition in range(1, settings["repetitions"] + 1)
-    ]
-    return [results[name] for name in names if name in results]
 
 
 def collected(folds: Sequence[dict], score: str) -> dict[str, np.ndarray]:
@@ -181,6 +83,7 @@ def report(settings: Mapping, results: Mapping[str, dict]) -> str:
     if shown:
         parts.append(_who_is_ahead(settings, results, shown))
         parts += ["Plain scores, over all folds:", _plain_table(settings, results, shown)]
+        parts.append(_confident_half(settings, results, shown))
     return "\n\n".join(parts)
 
 
@@ -263,6 +166,22 @@ def _plain_table(settings, results, datasets: Sequence[str]) -> str:
             for name in CLASSIFIERS
         ]
     return table(["data set", "classifier", *_PLAIN.values()], rows)
+
+
+def _confident_half(settings, results, datasets: Sequence[str]) -> str:
+    """What the last column of the plain scores means."""
+    shares = []
+    for dataset in datasets:
+        folds = stored_folds(settings, results, dataset, settings["sizes"])
+        rows = np.array([fold["test_rows"] for fold in folds])
+        shares.append(f"{title(dataset)} {np.mean(rows.max(axis=1) / rows.sum(axis=1)):.2f}")
+    return (
+        "The last column is the share of the commoner class among the half of the test rows that "
+        f"a classifier is more confident of; among all test rows it is {', '.join(shares)}. Where "
+        "nearly all confident decisions are for one class, the AUC of what is kept rests on the "
+        "few rows of the other, and many of these are the mistakes: capacity AUC can be low where "
+        "capacity accuracy is high."
+    )
 
 
 def draw(settings: Mapping, results: Mapping[str, dict]) -> dict[str, Figure]:

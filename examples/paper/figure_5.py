@@ -15,16 +15,10 @@ from matplotlib.figure import Figure
 
 import pymc_pseudomarginal as pmpm
 from examples.benchmarks.tables import table
-from examples.paper.capacity import (
-    CHAINS,
-    described,
-    fold_name,
-    paired_claim,
-    stored_folds,
-    title,
-)
+from examples.paper.capacity import described, paired_claim, title
 from examples.paper.claims import Claim
 from examples.paper.classifiers import CLASSIFIERS, predict_fold
+from examples.paper.folds import CHAINS, fold_name, stored_folds
 from examples.paper.tasks import Task
 from pymc_pseudomarginal.plots.canvas import coloured, leave_room
 

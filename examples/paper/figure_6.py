@@ -6,7 +6,8 @@ training sets of each size; so does this module, with fewer of them at the small
 
 from __future__ import annotations
 
-from examples.paper.capacity import claims, draw, report, scales, tasks
+from examples.paper.capacity import claims, draw, report
+from examples.paper.folds import scales, tasks
 
 __all__ = ["SCALES", "TITLE", "claims", "draw", "report", "tasks"]
 

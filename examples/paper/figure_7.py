@@ -6,7 +6,8 @@ path is taken from the environment variable `PAPER_USPS`, and its folds are left
 
 from __future__ import annotations
 
-from examples.paper.capacity import claims, draw, report, scales, tasks
+from examples.paper.capacity import claims, draw, report
+from examples.paper.folds import scales, tasks
 
 __all__ = ["SCALES", "TITLE", "claims", "draw", "report", "tasks"]
 
