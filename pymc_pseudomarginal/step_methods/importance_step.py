@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pymc as pm
@@ -46,6 +47,8 @@ class ImportanceStep(MarginalStep):
     """
 
     _settings = FOR_IMPORTANCE
+    _sizes: ClassVar[tuple[int, ...]] = SIZES
+    """Numbers of samples from which "auto" takes one."""
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class ImportanceStep(MarginalStep):
             partial(self._log_weights, record.spread_out(_THETAS)),
             self.latent_model.size,
             approximations=names,
-            sizes=SIZES if self.n_importance == "auto" else (self.n_importance,),
+            sizes=self._sizes if self.n_importance == "auto" else (self.n_importance,),
             temperatures=self._temperatures(),
             retained=not self.refresh,
             evaluations=self._approximations_per_draw(),

@@ -24,7 +24,7 @@ from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     statistics,
 )
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.effort import Effort
+from pymc_pseudomarginal.transitions.effort import SIZES, Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
 from pymc_pseudomarginal.transitions.hamiltonian import (
     Position,
@@ -140,6 +140,9 @@ class PseudoMarginalHMC(ImportanceStep):
     _state_class = PseudoMarginalHMCState
     # Laplace's chord steps leave W, and with it log Z, to jump from one theta to the next.
     _settings = FOR_IMPORTANCE | {"laplace": {"tolerance": 1e-2}}
+    # Beside a trajectory a few samples cost nothing, and a draw that could have been an independent
+    # one is a pity to lose: at n = 200 effective draws fell by a fifth with 4, in the same time.
+    _sizes = tuple(size for size in SIZES if size >= 16)
 
     def __init__(
         self,

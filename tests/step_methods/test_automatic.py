@@ -91,7 +91,7 @@ def test_what_is_given_stays(model):
 
 def test_trajectories_choose_their_samples_too(model):
     step, point = tuned(model, draws=60, kind=pmpm.PseudoMarginalHMC)
-    assert step.effort.n_importance != 16
+    assert step.effort.n_importance >= 16
     state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
     expected, (first,) = advance(step, point, 1)
     assert first["pm_n_importance"] == step.effort.n_importance
