@@ -8,7 +8,7 @@ from distributed import LocalCluster
 
 from examples.paper.__main__ import main
 from examples.paper.experiments import EXPERIMENTS, SCALES, best_outcome, outcome, stored_as
-from examples.paper.page import page
+from examples.paper.page import Section, page
 from examples.paper.published import TABLE_1, TABLE_2, TABLE_3
 from examples.paper.result_file import ResultFile
 
@@ -82,8 +82,10 @@ def shown():
 
 
 def test_the_page_of_the_docs_is_made_of_the_stored_results():
-    found = shown()
-    assert (DOCS / "paper.md").read_text() == page(found, "images/paper")
+    sections = [Section.of(found) for found in shown()]
+    assert (DOCS / "paper.md").read_text() == page(sections, "images/paper")
+    pictures = {file for section in sections for file in section.figures}
+    assert pictures == {path.name for path in (DOCS / "images" / "paper").iterdir()}
 
 
 def test_the_stored_results_are_those_of_the_settings():

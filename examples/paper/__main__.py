@@ -23,7 +23,7 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 from examples.paper.experiments import EXPERIMENTS, SCALES, best_outcome, outcome, stored_as
-from examples.paper.page import page, save_pictures
+from examples.paper.page import Section, page, save_pictures
 from examples.paper.runner import run
 
 
@@ -111,8 +111,9 @@ def write_page(options: argparse.Namespace) -> None:
     output = options.output or options.results / "report.md"
     images = options.images or output.parent / "images" / "paper"
     output.parent.mkdir(parents=True, exist_ok=True)
-    save_pictures(found, images)
-    output.write_text(page(found, os.path.relpath(images, output.parent)))
+    sections = [Section.of(outcome) for outcome in found]
+    save_pictures(sections, images)
+    output.write_text(page(sections, os.path.relpath(images, output.parent)))
     print(f"Written: {output}, pictures in {images}")
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from examples.benchmarks.tables import table
-from examples.paper import claims
+from examples.paper.claims import DECISIVE, Claim, as_markdown
 from examples.paper.experiments import Outcome
 
 INTRODUCTION = (
@@ -17,67 +20,91 @@ INTRODUCTION = (
     "2014), run again with this package. A script wrote this page from the results stored beside "
     "it; only the numbers headed *paper* are typed in. The paper's claims are put as quantities "
     "that are positive if the claim is true: it *holds*, or *does not hold*, where the estimate is "
-    f"{claims.DECISIVE:g} standard errors or more from zero, and is *undecided* otherwise. "
+    f"{DECISIVE:g} standard errors or more from zero, and is *undecided* otherwise. "
     "Among so many a few verdicts will be wrong by chance."
 )
 
 
-def page(outcomes: Sequence[Outcome], images: str) -> str:
+@dataclass(frozen=True)
+class Section:
+    """What the page has of one experiment.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    report : str
+    claims : list of Claim
+    figures : dict
+        Names of files -> (caption, figure).
+    """
+
+    outcome: Outcome
+    report: str
+    claims: list[Claim]
+    figures: dict[str, tuple[str, Figure]]
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Section:
+        """Of the results that are there."""
+        experiment, known = outcome.experiment, (outcome.settings, outcome.file.results())
+        figures = experiment.draw(*known)
+        stem = outcome.name.replace("-", "_")
+        numbers = [""] if len(figures) == 1 else [f"_{i}" for i in range(1, len(figures) + 1)]
+        files = [f"{stem}{number}.png" for number in numbers]
+        return cls(
+            outcome,
+            experiment.report(*known),
+            experiment.claims(*known),
+            dict(zip(files, figures.items(), strict=True)),
+        )
+
+    @property
+    def title(self) -> str:
+        """As in the paper, with its number."""
+        return self.outcome.experiment.TITLE
+
+    def as_markdown(self, images: str) -> str:
+        """The section; `images` is the folder of the pictures."""
+        pictures = [f"![{caption}]({images}/{file})" for file, (caption, _) in self.figures.items()]
+        return "\n\n".join(
+            [
+                f"## {self.title}",
+                _wrapped(_effort(self.outcome)),
+                _wrapped_paragraphs(self.report),
+                *pictures,
+                *([as_markdown(self.claims)] if self.claims else []),
+            ]
+        )
+
+
+def page(sections: Sequence[Section], images: str) -> str:
     """The page.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
-        What to show, in this order.
+    sections : sequence of Section
+        In this order.
     images : str
         The folder of the pictures, as seen from the page.
     """
-    sections = [_section(outcome, images) for outcome in outcomes]
     return "\n\n".join(
         [
             "# The paper, run again",
             _wrapped(INTRODUCTION),
-            _summary(outcomes),
-            _disagreements(outcomes),
-            *sections,
-            _again(outcomes),
+            _summary(sections),
+            _disagreements(sections),
+            *(section.as_markdown(images) for section in sections),
+            _again([section.outcome for section in sections]),
         ]
     )
 
 
-def save_pictures(outcomes: Sequence[Outcome], folder: Path) -> None:
-    """Draw all figures into the folder."""
+def save_pictures(sections: Sequence[Section], folder: Path) -> None:
+    """Write all figures into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for outcome in outcomes:
-        figures = outcome.experiment.draw(outcome.settings, outcome.file.results())
-        for file, figure in zip(_files(outcome, figures), figures.values(), strict=True):
+    for section in sections:
+        for file, (_, figure) in section.figures.items():
             figure.savefig(folder / file, dpi=110)
-
-
-def _section(outcome: Outcome, images: str) -> str:
-    experiment, settings, results = outcome.experiment, outcome.settings, outcome.file.results()
-    figures = experiment.draw(settings, results)
-    pictures = [
-        f"![{caption}]({images}/{file})"
-        for file, caption in zip(_files(outcome, figures), figures, strict=True)
-    ]
-    found = experiment.claims(settings, results)
-    return "\n\n".join(
-        [
-            f"## {experiment.TITLE}",
-            _wrapped(_effort(outcome)),
-            _wrapped_paragraphs(experiment.report(settings, results)),
-            *pictures,
-            *([claims.as_markdown(found)] if found else []),
-        ]
-    )
-
-
-def _files(outcome: Outcome, figures: dict) -> list[str]:
-    stem = outcome.name.replace("-", "_")
-    if len(figures) == 1:
-        return [f"{stem}.png"]
-    return [f"{stem}_{number}.png" for number in range(1, len(figures) + 1)]
 
 
 def _effort(outcome: Outcome) -> str:
@@ -91,25 +118,23 @@ def _effort(outcome: Outcome) -> str:
     )
 
 
-def _summary(outcomes: Sequence[Outcome]) -> str:
+def _summary(sections: Sequence[Section]) -> str:
     rows = []
-    for outcome in outcomes:
-        found = outcome.experiment.claims(outcome.settings, outcome.file.results())
-        count = Counter(claim.verdict for claim in found)
-        if found:
-            verdicts = ("holds", "undecided", "does not hold")
-            counts = [str(count[verdict]) for verdict in verdicts]
-            rows.append([outcome.experiment.TITLE, outcome.scale, *counts])
+    for section in sections:
+        count = Counter(claim.verdict for claim in section.claims)
+        if section.claims:
+            counts = [str(count[verdict]) for verdict in ("holds", "undecided", "does not hold")]
+            rows.append([section.title, section.outcome.scale, *counts])
     return table(["claims", "scale", "hold", "undecided", "do not hold"], rows)
 
 
-def _disagreements(outcomes: Sequence[Outcome]) -> str:
+def _disagreements(sections: Sequence[Section]) -> str:
     """The claims that do not hold, in a list."""
     found = [
-        f"- {outcome.experiment.TITLE.split(':')[0]}: *{claim.text}*; {claim.quantity}: "
+        f"- {section.title.split(':')[0]}: *{claim.text}*; {claim.quantity}: "
         f"{claim.estimate:.3g} ± {claim.error:.2g}."
-        for outcome in outcomes
-        for claim in outcome.experiment.claims(outcome.settings, outcome.file.results())
+        for section in sections
+        for claim in section.claims
         if claim.verdict == "does not hold"
     ]
     if not found:
