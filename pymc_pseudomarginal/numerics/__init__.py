@@ -13,6 +13,7 @@ from pymc_pseudomarginal.numerics.importance import ImportanceSet, importance_se
 from pymc_pseudomarginal.numerics.laplace import laplace
 from pymc_pseudomarginal.numerics.new_points import NewPoints
 from pymc_pseudomarginal.numerics.prior import DensePrior, RootedPrior
+from pymc_pseudomarginal.numerics.sites import given_sites
 
 APPROXIMATIONS = {"laplace": laplace, "ep": expectation_propagation}
 """The Gaussian approximations by the names that users give."""
@@ -41,6 +42,7 @@ __all__ = [
     "ep_gradient",
     "expectation_propagation",
     "gaussian_expectation",
+    "given_sites",
     "importance_set",
     "laplace",
     "laplace_gradient",

@@ -8,6 +8,7 @@ from pymc_pseudomarginal.numerics.approximation import Approximation
 from pymc_pseudomarginal.numerics.errors import NoFiniteApproximation
 from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.numerics.prior import DensePrior
+from pymc_pseudomarginal.numerics.sites import condition_on_sites
 
 _SMALLEST_DAMPING = 0.05
 
@@ -68,7 +69,7 @@ def _run(prior, likelihood, start, tolerance, max_iterations, last_update):
     W, nu = np.zeros((2, prior.size)) if start is None else (np.maximum(start[0], 0.0), start[1])
     damping, previous_mismatch = 1.0, np.inf
     for iteration in range(1, max_iterations + 1):
-        factor, shifted, a, mean = _posterior(prior, W, nu)
+        factor, shifted, a, mean = condition_on_sites(prior, W, nu)
         # Cavities. Sigma_ii and its site would give them as differences, which lose all digits
         # for a narrow likelihood; b = (B^-1)_ii and a = nu - W mean do not.
         # Where the last update will be made, no sweep's own factor is the final one.
@@ -106,18 +107,10 @@ def _run(prior, likelihood, start, tolerance, max_iterations, last_update):
     if last_update:
         if converged:
             W, nu = W + damping * (W_new - W), nu + damping * (nu_new - nu)
-        factor, _, a, mean = _posterior(prior, W, nu)
+        factor, _, a, mean = condition_on_sites(prior, W, nu)
     return Approximation(
         prior, mean, a, factor, log_marginal, iteration, converged, np.stack([W, nu])
     )
-
-
-def _posterior(prior, W, nu):
-    """The Gaussian with these sites: factor of B, nu - W m, a = K^-1 (mean - m), and its mean."""
-    factor = prior.condition(W)
-    shifted = nu - W * prior.mean
-    a = shifted - factor.solve(prior.multiply(shifted))
-    return factor, shifted, a, prior.mean + prior.multiply(a)
 
 
 def _log_marginal(m, W, nu, shifted, mean, factor, cavity_precision, cavity_mean, log_normaliser):

@@ -8,18 +8,16 @@ import pymc as pm
 from pymc_pseudomarginal.arguments import check_choice
 from pymc_pseudomarginal.numerics import NumericalFailure
 from pymc_pseudomarginal.step_methods.importance_step import ImportanceStep
-from pymc_pseudomarginal.transitions.proposals import (
-    FittedOrWalk,
-    Proposal,
-    StudentT,
-    expected_acceptance,
-)
+from pymc_pseudomarginal.transitions.effort import while_tuned
+from pymc_pseudomarginal.transitions.fitted_density import FittedDensity, StudentT
+from pymc_pseudomarginal.transitions.proposals import FittedOrWalk, Proposal, expected_acceptance
 from pymc_pseudomarginal.transitions.pseudo_marginal import approximate_level
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 
 PROPOSALS = ("auto", "random-walk", "fitted")
-# Thetas drawn from a fitted density to see how often its proposals would be accepted.
-_TRIALS = 32
+# Thetas to each hyper-parameter at which the log posterior is interpolated: so many tuning draws,
+# and as many draws from a Student t, which reach further out.
+_POINTS_EACH = 16
 # Different tuning draws to each hyper-parameter without which no density is fitted.
 _DRAWS_EACH = 10
 
@@ -34,7 +32,7 @@ class FittedProposals(ImportanceStep):
     Attributes
     ----------
     proposal : {"auto", "random-walk", "fitted"}
-    fitted : StudentT or None
+    fitted : FittedDensity or None
         None before the end of tuning, and where the random walk stays.
     """
 
@@ -44,46 +42,53 @@ class FittedProposals(ImportanceStep):
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
-        self.fitted: StudentT | None = None
+        self.fitted: FittedDensity | None = None
         super().start_chain()
 
     def _settle_proposal(self, record: TuningRecord) -> str:
-        moved = record.thetas[:, self._moved]
-        enough = len(np.unique(moved, axis=0)) >= _DRAWS_EACH * moved.shape[1]
-        if self.proposal == "fitted" and not enough:
-            return "random walk (too few tuning draws for a fitted density)"
-        if self.proposal != "random-walk" and enough:
-            fitted = StudentT.fitted(moved)
-            if self.proposal == "fitted" or self._pays(fitted, record):
+        if self.proposal == "fitted" or (self.proposal == "auto" and self._few(record)):
+            fitted = self._fit(record)
+            if self.proposal == "fitted" and fitted is None:
+                return "random walk (too few tuning draws for a fitted density)"
+            if self.proposal == "fitted" or (fitted is not None and _pays(fitted)):
                 self.fitted = fitted
         return "random walk" if self.fitted is None else "proposals from a fitted density"
 
-    def _pays(self, fitted: StudentT, record: TuningRecord) -> bool:
-        """Whether independent draws of the fitted density move theta faster than the walk."""
-        d = len(fitted.centre)
+    def _few(self, record: TuningRecord) -> bool:
         # Others may move the rest of theta, on which the density would depend.
-        if d > FEW or d < record.thetas.shape[1]:
-            return False
-        # By the approximation that was chosen, which need not be that of the record.
-        kept, new = (
-            np.array([self._level(theta) - fitted.log_density(theta) for theta in thetas])
-            for thetas in (
-                record.spread_out(_TRIALS),
-                [fitted.draw(self.rng) for _ in range(_TRIALS)],
-            )
-        )
-        acceptance = expected_acceptance(kept[np.isfinite(kept)], new)
-        # Effective draws to each draw: of an independence sampler about a / (2 - a), of a
-        # tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
-        return acceptance / (2.0 - acceptance) > 0.3 / d
+        return record.thetas.shape[1] == len(self._moved) <= FEW
+
+    def _fit(self, record: TuningRecord) -> FittedDensity | None:
+        """To the approximate posterior of what this step moves; None if too little is known."""
+        moved = record.thetas[:, self._moved]
+        d = moved.shape[1]
+        if len(np.unique(moved, axis=0)) < _DRAWS_EACH * d:
+            return None
+        base = StudentT.fitted(moved)
+        thetas = np.repeat(record.spread_out(_POINTS_EACH * d), 2, axis=0)
+        thetas[1::2, self._moved] = base.draw(self.rng, len(thetas) // 2)
+        levels = np.array([self._level(theta) for theta in thetas])
+        known = np.isfinite(levels)
+        if not known.any():
+            return None
+        return FittedDensity.fitted(base, thetas[known][:, self._moved], levels[known])
 
     def _level(self, theta):
         """Approximate log posterior density, minus infinity where there is none."""
+        name = while_tuned(self._approximation_used)
         try:
-            return approximate_level(self._evaluate(theta))
+            return approximate_level(self._conditional(theta, name, self._start(theta, name)))
         except NumericalFailure:
             return -np.inf
 
     def _proposal(self) -> Proposal:
         walk = super()._proposal()
         return walk if self.fitted is None else FittedOrWalk(self.fitted, walk)
+
+
+def _pays(fitted: FittedDensity) -> bool:
+    """Whether draws of the fitted density move theta faster than the walk."""
+    acceptance = expected_acceptance(fitted.errors, fitted.errors)
+    # Effective draws to each draw: of an independence sampler about a / (2 - a), of a
+    # tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
+    return acceptance / (2.0 - acceptance) > 0.3 / fitted.points.shape[1]

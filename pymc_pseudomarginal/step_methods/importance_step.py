@@ -10,10 +10,23 @@ import numpy as np
 import pymc as pm
 
 from pymc_pseudomarginal.arguments import check_at_least, check_auto_or_at_least, check_choice
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, FOR_IMPORTANCE, NumericalFailure
+from pymc_pseudomarginal.model import UnsupportedModelError
+from pymc_pseudomarginal.numerics import (
+    APPROXIMATIONS,
+    FOR_IMPORTANCE,
+    NumericalFailure,
+    given_sites,
+)
 from pymc_pseudomarginal.step_methods.compat import is_first_chain, message
 from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
-from pymc_pseudomarginal.transitions.effort import SIZES, Effort, Prospect, choose_effort
+from pymc_pseudomarginal.transitions.effort import (
+    FITTED,
+    SIZES,
+    Effort,
+    Prospect,
+    choose_effort,
+    while_tuned,
+)
 from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, best_normals, weighted_sampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
@@ -75,7 +88,9 @@ class ImportanceStep(MarginalStep):
             vars,
             model,
             rng,
-            approximation=check_choice("approximation", approximation, ("auto", *APPROXIMATIONS)),
+            approximation=check_choice(
+                "approximation", approximation, ("auto", *APPROXIMATIONS, FITTED)
+            ),
             latent_moves=latent_moves,
             target_accept=target_accept,
         )
@@ -110,6 +125,14 @@ class ImportanceStep(MarginalStep):
     @property
     def _approximation_used(self):
         return self.effort.approximation
+
+    def _approximate(self, theta, name, prior, likelihood, start):
+        if name == FITTED and not self.tune and start is not None:
+            # Beyond what was seen while tuning nothing is known of the sites: EP finds them.
+            if self._prediction.covers(theta):
+                return given_sites(prior, likelihood, start)
+        name = while_tuned(name)
+        return super()._approximate(theta, name, prior, likelihood, start)
 
     @property
     def _sampler(self):
@@ -158,19 +181,22 @@ class ImportanceStep(MarginalStep):
 
     def _best_prospect(self, record: TuningRecord) -> Prospect | None:
         """None where no weights could be computed."""
-        names = [self._approximation_used]
-        if self.approximation == "auto" and names == ["laplace"]:
-            names.append("ep")
         return choose_effort(
             self.rng,
             partial(self._log_weights, record.spread_out(_THETAS)),
             self.latent_model.size,
-            approximations=names,
+            approximations=self._candidates(),
             sizes=self._sizes if self.n_importance == "auto" else (self.n_importance,),
             temperatures=self._temperatures(),
             retained=not self.refresh,
             evaluations=self._approximations_per_draw(),
         )
+
+    def _candidates(self) -> list[str]:
+        """The approximations to choose from, the cheapest first."""
+        if self.approximation != "auto":
+            return [self._approximation_used]
+        return [FITTED, "laplace" if self._approximation_used == "laplace" else "ep"]
 
     def _approximations_per_draw(self) -> float:
         return 1.0
@@ -197,11 +223,16 @@ class ImportanceStep(MarginalStep):
                 found.append(fresh.log_weights.reshape(1 if alone else 2, -1).T)
             except NumericalFailure:
                 continue
+            except UnsupportedModelError:
+                if self.approximation == "auto":  # and EP cannot take this likelihood apart
+                    return None
+                raise
         return np.array(found) if found else None
 
     def _start(self, theta, name):
         """Where the approximation of that name starts: the prediction is of one of them only."""
-        known = self._prediction is not None and name == self.effort.approximation
+        used = while_tuned(self._approximation_used)
+        known = self._prediction is not None and while_tuned(name) == used
         return self._prediction(theta) if known else None
 
     def _take(self, prospect: Prospect, record: TuningRecord) -> None:
@@ -216,7 +247,7 @@ class ImportanceStep(MarginalStep):
         self._forget()
 
     def _learn_to_start(self, name: str, record: TuningRecord) -> WarmStart | None:
-        learnt = None
+        learnt, name = None, while_tuned(name)
         for theta in record.spread_out(_ANCHORS):
             prediction = None if learnt is None else learnt.prediction
             start = None if prediction is None else prediction(theta)
@@ -231,7 +262,7 @@ class ImportanceStep(MarginalStep):
         effort = prospect.effort
         annealed = f" annealed over {effort.annealing} temperatures" if effort.annealing else ""
         chosen = (
-            f"{type(self).__name__}: {effort.approximation}, {effort.n_importance} importance "
+            f"{type(self).__name__}: {effort.name}, {effort.n_importance} importance "
             f"samples{annealed} (sd of the log estimate {prospect.log_estimate_sd:.2f}, "
             f"Pareto k {prospect.pareto_k:.2f}), {proposal}"
         )

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pymc as pm
 
-from pymc_pseudomarginal.numerics import APPROXIMATIONS
+from pymc_pseudomarginal.numerics import APPROXIMATIONS, Approximation
 from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.annealing import PlainImportance, WeightedSampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
@@ -81,8 +81,11 @@ class MarginalStep(ThetaStep):
         """By the approximation of that name, from a start of its kind or from nothing."""
         log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
         prior = self.latent_model.prior(theta)
-        q = APPROXIMATIONS[name](prior, likelihood, start=start, **self._settings[name])
+        q = self._approximate(theta, name, prior, likelihood, start)
         return Conditional(theta, log_prior, likelihood, q, self._sampler)
+
+    def _approximate(self, theta, name, prior, likelihood, start) -> Approximation:
+        return APPROXIMATIONS[name](prior, likelihood, start=start, **self._settings[name])
 
     def _conditional_at(self, theta: np.ndarray) -> Conditional:
         """The current conditional, evaluated anew only if theta or the prediction changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_pseudomarginal.transitions.effort import Effort
+from pymc_pseudomarginal.transitions.effort import FITTED, Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import SliceInfo
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, Info
 
@@ -20,6 +20,7 @@ STATISTICS = {
     "pm_slice_evaluations": (np.int64, []),
     "pm_n_importance": (np.int64, []),
     "pm_ep": (bool, []),
+    "pm_fitted_sites": (bool, []),
     "pm_annealing": (np.int64, []),
 }
 """Their types and shapes, as PyMC asks for them; `PseudoMarginalMH` explains them."""
@@ -44,7 +45,8 @@ def chosen(effort: Effort) -> dict:
     """What the estimates of a draw are made with."""
     return {
         "pm_n_importance": effort.n_importance,
-        "pm_ep": effort.approximation == "ep",
+        "pm_ep": effort.approximation != "laplace",
+        "pm_fitted_sites": effort.approximation == FITTED,
         "pm_annealing": effort.annealing,
     }
 

@@ -16,12 +16,14 @@ from scipy.stats import genpareto
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 """Numbers of importance samples among which to choose. Not one: its f would be the only one."""
+FITTED = "fitted"
+"""The approximation whose sites are those of EP as a function of theta, fitted while tuning."""
 TEMPERATURES = (4, 16, 64)
 """Of annealing, in the order in which they are tried."""
 
 # Cost in Cholesky factorisations of an n×n matrix, as level + slope / n: measured by
 # examples/benchmarks (docs/speed.md) for n = 50 to 2000. Small problems cost Python's time.
-_SETUP = {"laplace": (3.0, 2400.0), "ep": (5.0, 2900.0)}
+_SETUP = {"laplace": (3.0, 2400.0), "ep": (5.0, 2900.0), FITTED: (2.8, 1900.0)}
 _SAMPLE = 72.0
 _ANNEALED_MOVE = 900.0
 # Above this shape of its tail the weights' variance can hardly be estimated, nor the mean
@@ -50,7 +52,7 @@ class Effort:
 
     Attributes
     ----------
-    approximation : {"laplace", "ep"}
+    approximation : {"laplace", "ep", "fitted"}
     n_importance : int
         N.
     annealing : int
@@ -60,6 +62,16 @@ class Effort:
     approximation: str
     n_importance: int
     annealing: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the approximation, in words."""
+        return "fitted sites of ep" if self.approximation == FITTED else self.approximation
+
+
+def while_tuned(approximation: str) -> str:
+    """The approximation that serves where sites are not fitted yet: the one that finds them."""
+    return "ep" if approximation == FITTED else approximation
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ def choose_effort(
         None where there are none.
     n : int
         Number of latent values.
-    approximations : sequence of {"laplace", "ep"}
+    approximations : sequence of {"laplace", "ep", "fitted"}
     sizes : sequence of int
         N to choose from.
     temperatures : sequence of int, optional

@@ -12,7 +12,7 @@ from step_chains import advance, assert_same_point, start_chain
 import pymc_pseudomarginal as pmpm
 from pymc_pseudomarginal.transitions.effort import Effort
 
-CHOSEN = ("pm_n_importance", "pm_ep", "pm_annealing", "pm_fitted")
+CHOSEN = ("pm_n_importance", "pm_ep", "pm_fitted_sites", "pm_annealing", "pm_fitted")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,13 +49,13 @@ def tuned(model, seed=1, draws=150, kind=pmpm.PseudoMarginalMH, **settings):
 
 def test_choices_are_recorded_and_frozen(model):
     step, point = tuned(model, seed=2)
-    assert step.effort.approximation == "laplace"
+    assert step.effort.approximation == "fitted"
     found = []
     for _ in range(5):
         point, (stats,) = step.step(point)
         found.append({name: stats[name] for name in CHOSEN})
     effort = step.effort
-    expected = (effort.n_importance, False, effort.annealing, step.fitted is not None)
+    expected = (effort.n_importance, True, True, effort.annealing, step.fitted is not None)
     assert found == [dict(zip(CHOSEN, expected, strict=True))] * 5
     fitted = step.fitted
     step.stop_tuning()  # once more changes nothing
@@ -109,13 +109,43 @@ def test_without_tuning_there_is_nothing_to_choose_from(model):
     assert (stats["pm_n_importance"], stats["pm_fitted"]) == (16, False)
 
 
-def test_ep_and_where_it_starts_where_laplace_is_poor():
+def test_sites_are_fitted_and_beyond_the_fit_found_by_ep():
     step, point = tuned(hard_model())
-    assert step.effort.approximation == "ep"
-    assert step.warm_start.prediction.level.shape == (2, 10)  # sites, not a mode
+    assert step.effort.approximation == "fitted"
+    prediction = step.warm_start.prediction
+    assert prediction.level.shape == (2, 10)  # sites, not a mode
     _, (stats,) = advance(step, point, 3)
-    assert stats["pm_ep"]
+    assert stats["pm_fitted_sites"]
     assert not stats["pm_failed"]
+    inside, outside = (
+        step._evaluate(prediction.centre + by * prediction.reach).approximation for by in (0.5, 1.5)
+    )
+    np.testing.assert_array_equal(inside.anchor, prediction(prediction.centre + 0.5 * prediction.reach))
+    assert (inside.iterations, inside.prior.cubic_operations) == (0, 1)
+    assert outside.iterations >= 1
+
+
+def test_fitted_sites_are_those_of_ep(model):
+    """Their weights are as little spread, at thetas where the chain is."""
+    step, point = tuned(model, draws=400, approximation="fitted", n_importance=4)
+    spreads = {}
+    for name in ("fitted", "ep", "laplace"):
+        thetas = step.latent_model.theta(point)[None] + 0.3 * np.eye(3)
+        weights = step._log_weights(thetas, name, 0)
+        spreads[name] = np.mean(np.std(weights.reshape(3, -1), axis=1))
+    assert spreads["fitted"] < 1.3 * spreads["ep"]
+    assert spreads["fitted"] < spreads["laplace"]
+
+
+def test_laplace_where_ep_cannot_take_the_likelihood_apart():
+    X = np.linspace(0.0, 1.0, 8)[:, None]
+    with pm.Model() as model:
+        sigma = pm.LogNormal("sigma", 0.0, 0.5)
+        f = pm.MvNormal("f", np.zeros(8), cov=sigma * exp_quad(X, 0.3, 1.0))
+        pm.Potential("y", -0.5 * pm.math.sum((f - 1.0) ** 4))
+    step, point = tuned(model, draws=60)
+    assert step.effort.approximation == "laplace"
+    advance(step, point, 3)
 
 
 def test_the_rest_of_the_tuning_follows_the_new_approximation():
@@ -137,7 +167,7 @@ def test_the_choice_is_logged_once_and_trouble_every_time(model, caplog):
     _, (first,) = step.step(point)
     _, (second,) = step.step(point)
     assert first["warning"].level == "info"
-    assert "PseudoMarginalMH: laplace, " in first["warning"].message
+    assert "PseudoMarginalMH: fitted sites of ep, " in first["warning"].message
     assert second["warning"] is None
     told = [step._tell(accepted=False) for _ in range(450)]
     assert sum(message is not None for message in told) == 1
@@ -163,6 +193,7 @@ def test_another_step_for_part_of_theta_leaves_the_walk(model):
         ({"n_importance": "many"}, "\"auto\" or a whole number of at least 1; found 'many'"),
         ({"annealing": -1}, '"auto" or a whole number of at least 0; found -1'),
         ({"proposal": "gibbs"}, "Unknown proposal 'gibbs'"),
+        ({"approximation": "fitted", "delayed_acceptance": True}, "fitted sites do not have"),
     ],
 )
 def test_bad_settings_are_named(model, settings, message):

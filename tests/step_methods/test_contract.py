@@ -16,7 +16,7 @@ import pymc_pseudomarginal as pmpm
 
 # A new step method must be entered here: the last test of this file sees to it.
 STEPS = {
-    "laplace": lambda: pmpm.PseudoMarginalMH(),
+    "automatic": lambda: pmpm.PseudoMarginalMH(),
     "ep": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=3),
     "single": lambda: pmpm.PseudoMarginalMH(n_importance=1, latent_moves=2),
     "retained": lambda: pmpm.PseudoMarginalMH(refresh=False, n_importance=4),
@@ -56,7 +56,7 @@ EVERY_ON_SOME_MODEL = pytest.mark.parametrize(
         pytest.param(model, make, id=f"{model}-{step}")
         for model in MODELS
         for step, make in STEPS.items()
-        if model == "whitened" or step in ("laplace", "retained", "slice", "surrogate")
+        if model == "whitened" or step in ("automatic", "retained", "slice", "surrogate")
     ],
 )
 
@@ -152,7 +152,7 @@ def sample(step, **kwargs):
 
 
 def test_same_seed_same_draws_on_one_or_two_cores_forked_or_spawned(whitened):
-    make = STEPS["laplace"]
+    make = STEPS["automatic"]
     with whitened:
         reference = draws_of(sample(make()))
         for context in ("fork", "spawn"):
@@ -168,7 +168,7 @@ def test_same_draws_whatever_threads_blas_may_use():
         draws = []
         for threads in (1, 2):
             with threadpool_limits(threads, user_api="blas"):
-                idata = sample(STEPS["laplace"](), draws=8, tune=8, blas_cores=None)
+                idata = sample(STEPS["automatic"](), draws=8, tune=8, blas_cores=None)
                 draws.append(draws_of(idata))
     np.testing.assert_array_equal(*draws)
 
@@ -177,7 +177,7 @@ def test_same_draws_whatever_threads_blas_may_use():
 def test_a_large_latent_that_pymc_will_compute_anew_is_told_of(caplog, reparameterize):
     caplog.set_level("INFO", logger="pymc")
     with gp_probit(n=200, d=2, reparameterize=reparameterize):
-        STEPS["laplace"]()
+        STEPS["automatic"]()
     assert ("reparameterize=False) avoids that" in caplog.text) == reparameterize
 
 

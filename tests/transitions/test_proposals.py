@@ -7,36 +7,47 @@ import numpy as np
 import pytest
 from exchangeable import ExchangeableModel
 from interleavings import exact_interleaving
-from scipy.stats import multivariate_normal, multivariate_t
+from scipy.stats import multivariate_t
 from stat_checks import LIMIT, assert_within, z_of_independent
 
+from pymc_pseudomarginal.transitions.fitted_density import FittedDensity, StudentT
 from pymc_pseudomarginal.transitions.proposals import (
     FittedOrWalk,
     RandomWalk,
-    StudentT,
     expected_acceptance,
 )
 from pymc_pseudomarginal.transitions.pseudo_marginal import State
 
 FACTOR = np.array([[0.7, 0.0], [-0.4, 1.1]])
 CENTRE = np.array([0.3, -1.0])
-THETA, NEW = np.array([0.1, 0.9]), np.array([-0.8, 0.2])
+THETAS = np.array([[0.1, 0.9], [-0.8, 0.2]])
 
 
-def test_densities_are_scipys():
+def skewed_log_density(thetas):
+    """Of a density that no t resembles, up to a constant, at thetas of shape (m, 2)."""
+    x, y = thetas.T
+    return -np.exp(x) + 1.5 * x - 0.5 * (y - 0.3 * x**2) ** 2
+
+
+def skewed_fit(rng, count=64):
+    """A density fitted to it from draws of a wide normal, and further values of it."""
+    base = StudentT(np.array([0.0, 0.3]), np.diag([0.9, 1.1]))
+    thetas = base.draw(rng, count)
+    return FittedDensity.fitted(base, thetas, skewed_log_density(thetas) + 7.0)
+
+
+def test_the_density_of_a_t_is_scipys():
     t = multivariate_t(CENTRE, FACTOR @ FACTOR.T, df=6)
-    np.testing.assert_allclose(StudentT(CENTRE, FACTOR).log_density(THETA), t.logpdf(THETA))
-    normal = multivariate_normal(THETA, FACTOR @ FACTOR.T)
-    np.testing.assert_allclose(RandomWalk(FACTOR).log_density(NEW, THETA), normal.logpdf(NEW))
+    np.testing.assert_allclose(StudentT(CENTRE, FACTOR).log_density(THETAS), t.logpdf(THETAS))
 
 
-def test_a_fitted_density_has_the_moments_of_the_draws():
+def test_a_fitted_t_has_the_moments_of_the_draws():
     rng = np.random.default_rng(1)
     draws = CENTRE + rng.standard_normal((5000, 2)) @ FACTOR.T
     fitted = StudentT.fitted(draws)
     np.testing.assert_allclose(fitted.centre, draws.mean(axis=0))
     np.testing.assert_allclose(fitted.factor @ fitted.factor.T, 1.1 * np.cov(draws.T), rtol=1e-4)
-    again = np.array([fitted.draw(rng) for _ in range(5000)])
+    again = fitted.draw(rng, 5000)
     assert_within({j: z_of_independent(again[:, j], fitted.centre[j]) for j in range(2)})
     # The variance of a t is 6/4 of its scale.
     square = (again[:, 1] - fitted.centre[1]) ** 2
@@ -44,20 +55,63 @@ def test_a_fitted_density_has_the_moments_of_the_draws():
 
 
 def test_draws_that_do_not_differ_still_give_a_density():
-    fitted = StudentT.fitted(np.tile(THETA, (30, 1)))
-    assert np.isfinite(fitted.log_density(THETA))
+    fitted = StudentT.fitted(np.tile(THETAS[0], (30, 1)))
+    assert np.isfinite(fitted.log_density(THETAS)).all()
 
 
-def test_the_ratio_is_that_of_the_mixture():
-    walk, fitted = RandomWalk(0.5 * FACTOR), StudentT(CENTRE, FACTOR)
-    mixture = FittedOrWalk(fitted, walk, share=0.7)
+def test_the_fitted_density_is_the_target_between_the_points():
+    rng = np.random.default_rng(2)
+    fitted = skewed_fit(rng)
+    thetas = np.array([0.0, 0.3]) + 0.7 * rng.standard_normal((200, 2))
+    error = fitted.correction(thetas) + fitted.base.log_density(thetas) - skewed_log_density(thetas)
+    assert np.std(error) < 0.1
+    # Left-out values are predicted about as well, and the t alone is far off.
+    assert np.median(np.abs(fitted.errors)) < 0.1
+    alone = fitted.base.log_density(thetas) - skewed_log_density(thetas)
+    assert np.std(alone) > 5.0 * np.std(error)
+
+
+def test_nothing_is_promised_far_out():
+    rng = np.random.default_rng(2)
+    fitted = skewed_fit(rng)
+    far = 100.0 * rng.standard_normal((50, 2))
+    assert (fitted.correction(far) <= fitted.highest).all()
+    np.testing.assert_allclose(fitted.correction(1e4 * far), fitted.level)
+
+
+def test_proposals_leave_the_fitted_density_invariant():
+    """Draws of g by rejection, moved by the proposal, still have the moments of g."""
+    rng = np.random.default_rng(4)
+    fitted = skewed_fit(rng)
+    thetas = fitted.base.draw(rng, 60_000)
+    kept = thetas[np.log(rng.uniform(size=len(thetas))) < fitted.correction(thetas) - fitted.highest]
+    start, new = kept[:4000], kept[4000:]
+    assert len(new) > 3000
+    moved = np.array([fitted(rng, theta)[0] for theta in start])
+    assert np.mean((moved != start).any(axis=1)) > 0.9
+    for j in range(2):
+        for power in (1, 2):
+            difference = np.mean(moved[:, j] ** power) - np.mean(new[:, j] ** power)
+            sd = np.sqrt(
+                np.var(moved[:, j] ** power) / len(moved) + np.var(new[:, j] ** power) / len(new)
+            )
+            assert abs(difference / sd) < LIMIT
+
+
+def test_the_ratio_is_that_of_the_fitted_density():
     rng = np.random.default_rng(3)
-    for _ in range(20):
-        new, log_ratio = mixture(rng, THETA)
-        walked = 0.3 * np.exp(walk.log_density(new, THETA))
-        back = 0.7 * np.exp(fitted.log_density(THETA)) + walked
-        forth = 0.7 * np.exp(fitted.log_density(new)) + walked
-        np.testing.assert_allclose(log_ratio, np.log(back / forth))
+    fitted = skewed_fit(rng)
+    both = FittedOrWalk(fitted, RandomWalk(0.1 * FACTOR), share=0.5)
+    walked = 0
+    for _ in range(40):
+        new, log_ratio = both(rng, THETAS[0])
+        levels = [
+            float(fitted.correction(x[None])[0] + fitted.base.log_density(x[None])[0])
+            for x in (THETAS[0], new)
+        ]
+        walked += log_ratio == 0.0
+        assert log_ratio == 0.0 or log_ratio == pytest.approx(levels[0] - levels[1])
+    assert 8 < walked < 32
 
 
 def test_expected_acceptance_is_that_of_the_independence_sampler():
@@ -85,7 +139,16 @@ class WithoutRatio:
         return self.proposal(rng, theta)[0], 0.0
 
 
-FITTED = FittedOrWalk(StudentT(np.array([1.0]), np.array([[2.5]])), RandomWalk(np.array([[4.0]])))
+def fitted_to_the_prior():
+    """A proposal whose density differs from any posterior of the exchangeable model."""
+    base = StudentT(np.array([1.0]), np.array([[2.5]]))
+    thetas = np.linspace(-4.0, 6.0, 12)[:, None]
+    log_densities = -0.5 * (thetas[:, 0] / 2.0) ** 2
+    fitted = FittedDensity.fitted(base, thetas, log_densities)
+    return FittedOrWalk(fitted, RandomWalk(np.array([[4.0]])), share=0.8)
+
+
+FITTED = fitted_to_the_prior()
 
 
 def run(propose, *, geweke, draws):

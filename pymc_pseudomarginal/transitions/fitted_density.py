@@ -1,0 +1,169 @@
+"""A density of theta fitted to tuning draws, from which nearly independent draws are proposed.
+
+A Student t with the moments of the draws comes first. What is left of the log posterior density
+is interpolated between values at some thetas, and the product g(theta) = t(theta) exp(r(theta)) is
+nearly the posterior itself. A few Metropolis steps with independent proposals from t, which
+evaluate g alone and no covariance, lead from theta to a draw that is almost one of g. They are
+reversible with respect to g, so that what is left for the acceptance of the whole is
+pi(new) / g(new) relative to pi(theta) / g(theta), whatever g is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.special import gammaln
+
+# Few enough for tails as heavy as a posterior may have, enough for a covariance to exist.
+_DEGREES = 6.0
+# A density that is too wide loses a little everywhere, one that is too narrow sticks outside.
+_WIDER = 1.1
+_RIDGE = 1e-6
+# Length-scales of the interpolation in standard deviations of theta, and noise of the values
+# relative to their spread, from which those are taken that predict left-out values best.
+_LENGTH_SCALES = (1.0, 1.5, 2.2, 3.3, 5.0)
+_NOISES = (1e-6, 1e-4, 1e-2, 1.0)
+# Steps of the inner chain: enough to leave theta behind unless hardly any is accepted.
+_STEPS = 8
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """A multivariate Student t density with 6 degrees of freedom.
+
+    Attributes
+    ----------
+    centre : array, shape (d,)
+    factor : array, shape (d, d)
+        Lower Cholesky factor of its scale matrix.
+    """
+
+    centre: np.ndarray
+    factor: np.ndarray
+
+    @classmethod
+    def fitted(cls, draws: np.ndarray) -> StudentT:
+        """With the mean and 1.1 times the covariance of draws of shape (m, d) as its scale."""
+        d = draws.shape[1]
+        covariance = _WIDER * np.cov(draws.T).reshape(d, d)
+        ridge = _RIDGE * (np.trace(covariance) / d + 1e-12)
+        return cls(draws.mean(axis=0), np.linalg.cholesky(covariance + ridge * np.eye(d)))
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Independent draws, shape (count, d)."""
+        z = rng.standard_normal((count, len(self.centre)))
+        scale = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
+        return self.centre + scale * (z @ self.factor.T)
+
+    def standardised(self, thetas: np.ndarray) -> np.ndarray:
+        """Thetas in units of the scale, from the centre, shape (m, d) to (m, d)."""
+        z, _ = lapack.dtrtrs(self.factor, (thetas - self.centre).T, lower=1)
+        return z.T
+
+    def log_density(self, thetas: np.ndarray) -> np.ndarray:
+        """At every row, shape (m, d) to (m,)."""
+        z = self.standardised(thetas)
+        half = 0.5 * (_DEGREES + z.shape[1])
+        return self._log_constant - half * np.log1p(np.einsum("ij,ij->i", z, z) / _DEGREES)
+
+    @cached_property
+    def _log_constant(self):
+        d = len(self.centre)
+        return float(
+            gammaln(0.5 * (_DEGREES + d))
+            - gammaln(0.5 * _DEGREES)
+            - 0.5 * d * np.log(_DEGREES * np.pi)
+            - np.log(np.diagonal(self.factor)).sum()
+        )
+
+
+@dataclass(frozen=True)
+class FittedDensity:
+    """g(theta) = t(theta) exp(r(theta)), with r interpolated by a Gaussian process.
+
+    Attributes
+    ----------
+    base : StudentT
+        t.
+    points : array, shape (m, d)
+        Where r was fitted, standardised by t.
+    coefficients : array, shape (m,)
+    length_scale : float
+        Of the squared-exponential kernel between standardised points.
+    level, highest : float
+        What r falls back to far from the points, and the most that it may be: between and
+        beyond the points it shall promise no more than at them.
+    errors : array, shape (m,)
+        r at the points, each predicted from all the others, minus what it is there.
+    """
+
+    base: StudentT
+    points: np.ndarray
+    coefficients: np.ndarray
+    length_scale: float
+    level: float
+    highest: float
+    errors: np.ndarray
+
+    @classmethod
+    def fitted(cls, base: StudentT, thetas: np.ndarray, log_densities: np.ndarray) -> FittedDensity:
+        """To finite log posterior densities, shape (m,), known up to a constant, at thetas (m, d).
+
+        References
+        ----------
+        Rasmussen & Williams (2006), Gaussian Processes for Machine Learning, section 5.4.2, for
+        predictions of left-out values.
+        """
+        points = base.standardised(thetas)
+        residuals = log_densities - base.log_density(thetas)
+        level = float(np.median(residuals))
+        fits = [
+            (length_scale, *_regression(points, residuals - level, length_scale, noise))
+            for length_scale in _LENGTH_SCALES
+            for noise in _NOISES
+        ]
+        length_scale, coefficients, errors = min(fits, key=lambda fit: np.abs(fit[2]).mean())
+        highest = float(residuals.max())
+        return cls(base, points, coefficients, length_scale, level, highest, errors)
+
+    def correction(self, thetas: np.ndarray) -> np.ndarray:
+        """r at every row, shape (m, d) to (m,)."""
+        kernel = _kernel(self.base.standardised(thetas), self.points, self.length_scale)
+        return np.minimum(self.level + kernel @ self.coefficients, self.highest)
+
+    def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Where a few steps that leave g invariant lead, and log g(theta) - log g(there).
+
+        References
+        ----------
+        Liu (2001), Monte Carlo Strategies in Scientific Computing, section 9.4.3, surrogate
+        transitions.
+        """
+        thetas = np.vstack([theta, self.base.draw(rng, _STEPS)])
+        corrections = self.correction(thetas)
+        thresholds = np.log(rng.uniform(size=_STEPS))
+        at = 0
+        for i in range(1, _STEPS + 1):
+            if thresholds[i - 1] < corrections[i] - corrections[at]:
+                at = i
+        levels = corrections[[0, at]] + self.base.log_density(thetas[[0, at]])
+        return thetas[at], float(levels[0] - levels[1])
+
+
+def _kernel(left, right, length_scale):
+    """exp(-|x - z|²/2) for every pair of rows in units of the length-scale."""
+    left, right = left / length_scale, right / length_scale
+    norms = [0.5 * np.einsum("ij,ij->i", x, x) for x in (left, right)]
+    return np.exp(left @ right.T - norms[0][:, None] - norms[1])
+
+
+def _regression(points, values, length_scale, noise):
+    """Coefficients of the interpolation, and errors of the values predicted from the others."""
+    kernel = _kernel(points, points, length_scale)
+    kernel[np.diag_indices_from(kernel)] += noise + _RIDGE
+    inverse = cho_solve(cho_factor(kernel, lower=True), np.eye(len(values)))
+    coefficients = inverse @ values
+    return coefficients, -coefficients / np.diagonal(inverse)
