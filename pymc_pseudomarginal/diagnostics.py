@@ -21,6 +21,7 @@ _SHORTEST = 10
 
 # SciPy has no F distribution with infinitely many degrees of freedom; this one equals it.
 _MANY = 1e10
+_ROUNDING = 16.0 * np.finfo(float).eps
 
 
 def running_rhat(
@@ -171,7 +172,8 @@ def rhat_of_moments(
     """
     M, N = len(means), draws
     W, B = variances.mean(), N * means.var(ddof=1)
-    if W == 0.0:
+    # The variance of equal numbers is zero but for the rounding of their mean.
+    if W <= (_ROUNDING * np.abs(means).max()) ** 2:
         return np.nan, np.nan
     between = (1.0 + 1.0 / M) / N
     V = (N - 1) / N * W + between * B
