@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pymc.pytensorf import compile as compile_graph
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_pseudomarginal.model.exponential import with_vectorised_exp
 from pymc_pseudomarginal.model.graph import depends_on
 from pymc_pseudomarginal.model.latent_gaussian_model import LatentGaussianModel
 from pymc_pseudomarginal.numerics import Approximation, NumericalFailure
@@ -154,6 +155,7 @@ def _compile_pull_back(model: LatentGaussianModel):
     parts = pt.grad(product, model.hyper_values, disconnected_inputs="ignore")
     gradient = pt.concatenate([part.ravel() for part in parts])
     inputs = [*model.hyper_values, d_mean, d_covariance]
+    (gradient,) = with_vectorised_exp([gradient])
     function = compile_graph(inputs, gradient, on_unused_input="ignore")
     function.trust_input = True
     return function

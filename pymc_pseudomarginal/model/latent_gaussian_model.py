@@ -14,6 +14,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_pseudomarginal.model.diagonal import without_identity
+from pymc_pseudomarginal.model.exponential import with_vectorised_exp
 from pymc_pseudomarginal.model.graph import INTERPRETED, depends_on, distribution_name
 from pymc_pseudomarginal.model.latent import Latent
 from pymc_pseudomarginal.model.likelihood import Observation
@@ -100,7 +101,7 @@ class LatentGaussianModel:
         latent = self.latent
         matrix = without_identity(latent.covariance) if latent.root is None else latent.root
         mean = pt.broadcast_to(latent.mean, (matrix.shape[0],))
-        return self._compile(self.model.replace_rvs_by_values([mean, matrix]))
+        return self._compile(with_vectorised_exp(self.model.replace_rvs_by_values([mean, matrix])))
 
     @cached_property
     def _log_prior(self):

@@ -54,9 +54,16 @@ class StudentT:
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Independent draws, shape (count, d)."""
+        return self.at(self.draw_standardised(rng, count))
+
+    def draw_standardised(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Independent draws in units of the scale, from the centre, shape (count, d)."""
         z = rng.standard_normal((count, len(self.centre)))
-        scale = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
-        return self.centre + scale * (z @ self.factor.T)
+        return z * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
+
+    def at(self, z: np.ndarray) -> np.ndarray:
+        """The thetas that these standardise to, shape (..., d) to (..., d)."""
+        return self.centre + z @ self.factor.T
 
     def standardised(self, thetas: np.ndarray) -> np.ndarray:
         """Thetas in units of the scale, from the centre, shape (m, d) to (m, d)."""
@@ -65,9 +72,12 @@ class StudentT:
 
     def log_density(self, thetas: np.ndarray) -> np.ndarray:
         """At every row, shape (m, d) to (m,)."""
-        z = self.standardised(thetas)
+        return self.log_density_standardised(self.standardised(thetas))
+
+    def log_density_standardised(self, z: np.ndarray) -> np.ndarray:
+        """Of thetas, at every row of what they standardise to, shape (m, d) to (m,)."""
         half = 0.5 * (_DEGREES + z.shape[1])
-        return self._log_constant - half * np.log1p(np.einsum("ij,ij->i", z, z) / _DEGREES)
+        return self._log_constant - half * np.log1p((z * z).sum(axis=1) / _DEGREES)
 
     @cached_property
     def _log_constant(self):
@@ -129,9 +139,14 @@ class FittedDensity:
         highest = float(residuals.max())
         return cls(base, points, coefficients, length_scale, level, highest, errors)
 
-    def correction(self, thetas: np.ndarray) -> np.ndarray:
-        """r at every row, shape (m, d) to (m,)."""
-        kernel = _kernel(self.base.standardised(thetas), self.points, self.length_scale)
+    def log_density(self, thetas: np.ndarray) -> np.ndarray:
+        """Log g at every row, up to a constant, shape (m, d) to (m,)."""
+        z = self.base.standardised(thetas)
+        return self.correction(z) + self.base.log_density_standardised(z)
+
+    def correction(self, z: np.ndarray) -> np.ndarray:
+        """r at every row of standardised thetas, shape (m, d) to (m,)."""
+        kernel = _kernel(z, self.points, self.length_scale)
         return np.minimum(self.level + kernel @ self.coefficients, self.highest)
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
@@ -142,22 +157,27 @@ class FittedDensity:
         Liu (2001), Monte Carlo Strategies in Scientific Computing, section 9.4.3, surrogate
         transitions.
         """
-        thetas = np.vstack([theta, self.base.draw(rng, _STEPS)])
-        corrections = self.correction(thetas)
-        thresholds = np.log(rng.uniform(size=_STEPS))
+        start = self.base.standardised(theta[None])
+        z = np.concatenate([start, self.base.draw_standardised(rng, _STEPS)])
+        corrections = self.correction(z)
+        thresholds = np.log(rng.uniform(size=_STEPS)).tolist()
+        heights = corrections.tolist()
         at = 0
-        for i in range(1, _STEPS + 1):
-            if thresholds[i - 1] < corrections[i] - corrections[at]:
+        for i, threshold in enumerate(thresholds, start=1):
+            if threshold < heights[i] - heights[at]:
                 at = i
-        levels = corrections[[0, at]] + self.base.log_density(thetas[[0, at]])
-        return thetas[at], float(levels[0] - levels[1])
+        if at == 0:
+            return theta, 0.0
+        ends = [0, at]
+        levels = corrections[ends] + self.base.log_density_standardised(z[ends])
+        return self.base.at(z[at]), float(levels[0] - levels[1])
 
 
 def _kernel(left, right, length_scale):
     """exp(-|x - z|²/2) for every pair of rows in units of the length-scale."""
     left, right = left / length_scale, right / length_scale
-    norms = [0.5 * np.einsum("ij,ij->i", x, x) for x in (left, right)]
-    return np.exp(left @ right.T - norms[0][:, None] - norms[1])
+    squares = [0.5 * (x * x).sum(axis=1) for x in (left, right)]
+    return np.exp(left @ right.T - squares[0][:, None] - squares[1])
 
 
 def _regression(points, values, length_scale, noise):
