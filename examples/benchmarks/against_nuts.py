@@ -50,16 +50,18 @@ SAMPLERS = {
     "nutpie": "NUTS (nutpie)",
     "laplace": "PseudoMarginalMH, random walk, laplace, N = 16",
     "ep": "PseudoMarginalMH, random walk, ep, N = 16",
+    "walk": "PseudoMarginalMH, random walk, f stored",
     "mh": "PseudoMarginalMH, f stored",
     "hmc": "PseudoMarginalHMC, f stored",
 }
 STEPS = {
     "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **PLAIN),
     "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **PLAIN),
+    "walk": partial(pmpm.PseudoMarginalMH, proposal="random-walk"),
     "mh": pmpm.PseudoMarginalMH,
     "hmc": pmpm.PseudoMarginalHMC,
 }
-STORED = ("mh", "hmc")
+STORED = ("walk", "mh", "hmc")
 # A draw by trajectories takes longer, and is worth more.
 _SHORTER = {"hmc": 4}
 CHAINS = 2

@@ -24,8 +24,15 @@ _WIDER = 1.1
 _RIDGE = 1e-6
 # Length-scales of the interpolation in standard deviations of theta, and noise of the values
 # relative to their spread, from which those are taken that predict left-out values best.
-_LENGTH_SCALES = (1.0, 1.5, 2.2, 3.3, 5.0)
+_LENGTH_SCALES = (1.0, 1.5, 2.2, 3.3)
 _NOISES = (1e-6, 1e-4, 1e-2, 1.0)
+# Depth at which r levels off, and the share of it beyond which r is as low as it gets.
+_DEEPEST = 8.0
+_ALMOST = 0.999
+# Standard deviations that are taken off a depth where it is uncertain.
+_CAUTION = 2.0
+# Added to a variance, so that rounding of one near zero is not magnified by its root.
+_SMOOTHING = 1e-4
 # Steps of the inner chain: enough to leave theta behind unless hardly any is accepted.
 _STEPS = 8
 
@@ -94,6 +101,9 @@ class StudentT:
 class FittedDensity:
     """g(theta) = t(theta) exp(r(theta)), with r interpolated by a Gaussian process.
 
+    What is interpolated is the depth of r below its highest value, made to level off: how deep
+    r is where it is very low does not matter, and should not disturb what does.
+
     Attributes
     ----------
     base : StudentT
@@ -101,21 +111,23 @@ class FittedDensity:
     points : array, shape (m, d)
         Where r was fitted, standardised by t.
     coefficients : array, shape (m,)
+    inverse : array, shape (m, m)
+        Of the kernel matrix of the points.
     length_scale : float
         Of the squared-exponential kernel between standardised points.
-    level, highest : float
-        What r falls back to far from the points, and the most that it may be: between and
-        beyond the points it shall promise no more than at them.
+    level, scale : float
+        Mean and standard deviation of the depth far from the points.
     errors : array, shape (m,)
-        r at the points, each predicted from all the others, minus what it is there.
+        Depth at the points, each predicted from all the others, minus what it is there.
     """
 
     base: StudentT
     points: np.ndarray
     coefficients: np.ndarray
+    inverse: np.ndarray
     length_scale: float
     level: float
-    highest: float
+    scale: float
     errors: np.ndarray
 
     @classmethod
@@ -129,15 +141,18 @@ class FittedDensity:
         """
         points = base.standardised(thetas)
         residuals = log_densities - base.log_density(thetas)
-        level = float(np.median(residuals))
+        depths = -_DEEPEST * np.expm1((residuals - residuals.max()) / _DEEPEST)
+        level = float(np.median(depths))
         fits = [
-            (length_scale, *_regression(points, residuals - level, length_scale, noise))
+            (length_scale, *_regression(points, depths - level, length_scale, noise))
             for length_scale in _LENGTH_SCALES
             for noise in _NOISES
         ]
-        length_scale, coefficients, errors = min(fits, key=lambda fit: np.abs(fit[2]).mean())
-        highest = float(residuals.max())
-        return cls(base, points, coefficients, length_scale, level, highest, errors)
+        length_scale, coefficients, inverse, errors = min(
+            fits, key=lambda fit: np.abs(fit[-1]).mean()
+        )
+        scale = float(np.sqrt(coefficients @ (depths - level) / len(depths)))
+        return cls(base, points, coefficients, inverse, length_scale, level, scale, errors)
 
     def log_density(self, thetas: np.ndarray) -> np.ndarray:
         """Log g at every row, up to a constant, shape (m, d) to (m,)."""
@@ -145,9 +160,16 @@ class FittedDensity:
         return self.correction(z) + self.base.log_density_standardised(z)
 
     def correction(self, z: np.ndarray) -> np.ndarray:
-        """r at every row of standardised thetas, shape (m, d) to (m,)."""
+        """r at every row of standardised thetas, shape (k, d) to (k,); zero is the highest.
+
+        Where it is not known it is rather too high than too low: a density that is too high costs
+        a proposal, one that is too low holds the chain.
+        """
         kernel = _kernel(z, self.points, self.length_scale)
-        return np.minimum(self.level + kernel @ self.coefficients, self.highest)
+        known = np.einsum("ij,ij->i", kernel @ self.inverse, kernel)
+        unknown = self.scale * np.sqrt(np.maximum(1.0 - known, 0.0) + _SMOOTHING)
+        depths = self.level + kernel @ self.coefficients - _CAUTION * unknown
+        return _DEEPEST * np.log1p(-np.clip(depths / _DEEPEST, 0.0, _ALMOST))
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Where a few steps that leave g invariant lead, and log g(theta) - log g(there).
@@ -181,9 +203,9 @@ def _kernel(left, right, length_scale):
 
 
 def _regression(points, values, length_scale, noise):
-    """Coefficients of the interpolation, and errors of the values predicted from the others."""
+    """Coefficients, inverse kernel matrix, and errors of values predicted from the others."""
     kernel = _kernel(points, points, length_scale)
     kernel[np.diag_indices_from(kernel)] += noise + _RIDGE
     inverse = cho_solve(cho_factor(kernel, lower=True), np.eye(len(values)))
     coefficients = inverse @ values
-    return coefficients, -coefficients / np.diagonal(inverse)
+    return coefficients, inverse, -coefficients / np.diagonal(inverse)
