@@ -173,7 +173,7 @@ def rhat_of_moments(
     M, N = len(means), draws
     W, B = variances.mean(), N * means.var(ddof=1)
     # The variance of equal numbers is zero but for the rounding of their mean.
-    if W <= (_ROUNDING * np.abs(means).max()) ** 2:
+    if (_ROUNDING * np.abs(means).max()) ** 2 >= W:
         return np.nan, np.nan
     between = (1.0 + 1.0 / M) / N
     V = (N - 1) / N * W + between * B

@@ -28,8 +28,8 @@ from pymc_pseudomarginal.numerics.triangles import (
 
 # Below this value of W_i K_ii the difference 1 - (B^-1)_ii has lost too many digits.
 _TINY_SITE = 1e-7
-# So many vectors one by one are faster than BLAS takes them as a matrix.
-_FEW_ROWS = 2
+# So many vectors, if they are so long, are faster one by one than BLAS takes them as a matrix.
+_FEW_ROWS, _LONG = 2, 128
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -210,7 +210,7 @@ class DenseFactor:
         if v.ndim == 1:
             half, _ = lapack.dtrtrs(self.cholesky, v, lower=1)
             return lapack.dtrtrs(self.cholesky, half, lower=1, trans=1, overwrite_b=1)[0]
-        if len(v) <= _FEW_ROWS:
+        if _better_one_by_one(v):
             return np.stack([self.solve_unscaled(row) for row in v])
         x, _ = lapack.dpotrs(self.cholesky, v.T, lower=1)
         return x.T
@@ -281,6 +281,10 @@ class DenseFactor:
 def _triangular_product(L: np.ndarray, v: np.ndarray, *, transpose: bool) -> np.ndarray:
     if v.ndim == 1:
         return blas.dtrmv(L, v, lower=1, trans=transpose)
-    if len(v) <= _FEW_ROWS:
+    if _better_one_by_one(v):
         return np.stack([blas.dtrmv(L, row, lower=1, trans=transpose) for row in v])
     return blas.dtrmm(1.0, L, v.T, lower=1, trans_a=transpose).T
+
+
+def _better_one_by_one(v: np.ndarray) -> bool:
+    return v.shape[0] <= _FEW_ROWS and v.shape[1] >= _LONG

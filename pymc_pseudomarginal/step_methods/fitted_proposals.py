@@ -6,24 +6,20 @@ import numpy as np
 import pymc as pm
 
 from pymc_pseudomarginal.arguments import check_choice
-from pymc_pseudomarginal.numerics import NumericalFailure
+from pymc_pseudomarginal.step_methods.exploring_step import FEW
 from pymc_pseudomarginal.step_methods.importance_step import ImportanceStep
-from pymc_pseudomarginal.transitions.effort import while_tuned
-from pymc_pseudomarginal.transitions.fitted_density import FittedDensity, StudentT
-from pymc_pseudomarginal.transitions.proposals import FittedOrWalk, Proposal, expected_acceptance
-from pymc_pseudomarginal.transitions.pseudo_marginal import approximate_level
+from pymc_pseudomarginal.transitions.effort import FITTED, while_tuned
+from pymc_pseudomarginal.transitions.fitted_density import FittedDensity
+from pymc_pseudomarginal.transitions.proposals import (
+    FilteredWalk,
+    FittedOrWalk,
+    Proposal,
+    expected_acceptance,
+)
+from pymc_pseudomarginal.transitions.student_t import StudentT
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 
 PROPOSALS = ("auto", "random-walk", "fitted")
-# Thetas to each hyper-parameter at which the log posterior is interpolated: so many tuning draws,
-# and as many draws from a Student t, which reach further out.
-_POINTS_EACH = 16
-# Different tuning draws to each hyper-parameter without which no density is fitted.
-_DRAWS_EACH = 10
-
-FEW = 5
-"""Hyper-parameters up to which a density is fitted. With eleven, proposals from one were accepted
-often enough and still left tails out for long: fewer effective draws than by the walk."""
 
 
 class FittedProposals(ImportanceStep):
@@ -32,13 +28,30 @@ class FittedProposals(ImportanceStep):
     Attributes
     ----------
     proposal : {"auto", "random-walk", "fitted"}
+    delayed_acceptance : bool
     fitted : FittedDensity or None
-        None before the end of tuning, and where the random walk stays.
+        None before the end of tuning, and where the random walk stays as it is.
     """
 
-    def __init__(self, vars, model: pm.Model | None, rng, *, proposal: str, **settings):
+    def __init__(
+        self,
+        vars,
+        model: pm.Model | None,
+        rng,
+        *,
+        proposal: str,
+        delayed_acceptance: bool,
+        **settings,
+    ):
         self.proposal = check_choice("proposal", proposal, PROPOSALS)
+        self.delayed_acceptance = bool(delayed_acceptance)
         super().__init__(vars, model, rng, **settings)
+        if self.delayed_acceptance and self.approximation == FITTED and not self._all_are_few:
+            raise ValueError(
+                "delayed_acceptance needs an approximation of the marginal likelihood, which "
+                f'approximation="fitted" has for up to {FEW} hyper-parameters, all of which this '
+                'step moves. Use approximation="ep".'
+            )
 
     def start_chain(self):
         """Forget the previous chain and tune anew."""
@@ -46,7 +59,11 @@ class FittedProposals(ImportanceStep):
         super().start_chain()
 
     def _settle_proposal(self, record: TuningRecord) -> str:
-        if self.proposal == "fitted" or (self.proposal == "auto" and self._few(record)):
+        if self.proposal == "random-walk":
+            if self._filters:
+                self.fitted = self._fit(record)
+            return "random walk" if self.fitted is None else "random walk past a fitted density"
+        if self.proposal == "fitted" or self._all_are_few:
             fitted = self._fit(record)
             if self.proposal == "fitted" and fitted is None:
                 return "random walk (too few tuning draws for a fitted density)"
@@ -54,36 +71,43 @@ class FittedProposals(ImportanceStep):
                 self.fitted = fitted
         return "random walk" if self.fitted is None else "proposals from a fitted density"
 
-    def _few(self, record: TuningRecord) -> bool:
+    @property
+    def _all_are_few(self) -> bool:
         # Others may move the rest of theta, on which the density would depend.
-        return record.thetas.shape[1] == len(self._moved) <= FEW
+        size = sum(int(np.prod(shape)) for shape in self.latent_model.shapes.values())
+        return size == len(self._moved) <= FEW
+
+    @property
+    def _filters(self) -> bool:
+        """Whether a first stage is by a density that is fitted at the end of tuning."""
+        return self.delayed_acceptance and self._approximation_used == FITTED
+
+    @property
+    def _delays(self) -> bool:
+        """Whether a first stage is by the approximate marginal."""
+        return self.delayed_acceptance and self._approximation_used != FITTED
+
+    def _candidates(self):
+        if not self.delayed_acceptance or self._all_are_few:
+            return super()._candidates()
+        used = self._approximation_used
+        return ["laplace", "ep"] if (self.approximation, used) == ("auto", "laplace") else [used]
 
     def _fit(self, record: TuningRecord) -> FittedDensity | None:
         """To the approximate posterior of what this step moves; None if too little is known."""
-        moved = record.thetas[:, self._moved]
-        d = moved.shape[1]
-        if len(np.unique(moved, axis=0)) < _DRAWS_EACH * d:
+        found = self._explore(record, while_tuned(self._approximation_used))
+        if found is None:
             return None
-        base = StudentT.fitted(moved)
-        thetas = np.repeat(record.spread_out(_POINTS_EACH * d), 2, axis=0)
-        thetas[1::2, self._moved] = base.draw(self.rng, len(thetas) // 2)
-        levels = np.array([self._level(theta) for theta in thetas])
-        known = np.isfinite(levels)
-        if not known.any():
-            return None
-        return FittedDensity.fitted(base, thetas[known][:, self._moved], levels[known])
-
-    def _level(self, theta):
-        """Approximate log posterior density, minus infinity where there is none."""
-        name = while_tuned(self._approximation_used)
-        try:
-            return approximate_level(self._conditional(theta, name, self._start(theta, name)))
-        except NumericalFailure:
-            return -np.inf
+        base = StudentT.fitted(record.thetas[:, self._moved])
+        return FittedDensity.fitted(base, found.thetas[:, self._moved], found.levels)
 
     def _proposal(self) -> Proposal:
         walk = super()._proposal()
-        return walk if self.fitted is None else FittedOrWalk(self.fitted, walk)
+        if self.fitted is None:
+            return walk
+        if self.proposal == "random-walk":
+            return FilteredWalk(walk, self.fitted)
+        return FittedOrWalk(self.fitted, walk)
 
 
 def _pays(fitted: FittedDensity) -> bool:
@@ -91,4 +115,4 @@ def _pays(fitted: FittedDensity) -> bool:
     acceptance = expected_acceptance(fitted.errors, fitted.errors)
     # Effective draws to each draw: of an independence sampler about a / (2 - a), of a
     # tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
-    return acceptance / (2.0 - acceptance) > 0.3 / fitted.points.shape[1]
+    return acceptance / (2.0 - acceptance) > 0.3 / len(fitted.base.centre)

@@ -15,22 +15,19 @@ from pymc_pseudomarginal.numerics import (
     APPROXIMATIONS,
     FOR_IMPORTANCE,
     NumericalFailure,
-    given_sites,
 )
 from pymc_pseudomarginal.step_methods.compat import is_first_chain, message
-from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
+from pymc_pseudomarginal.step_methods.exploring_step import FEW, ExploringStep
 from pymc_pseudomarginal.transitions.effort import (
     FITTED,
     SIZES,
     Effort,
     Prospect,
     choose_effort,
-    while_tuned,
 )
 from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, best_normals, weighted_sampler
 from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
-from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 # While the chain is tuned, and where there was no tuning.
 _PROVISIONAL = Effort("laplace", 16, 0)
@@ -40,13 +37,11 @@ _WEIGHTS = 256
 _PATHS = 32
 # Tuning draws after which another approximation may take the place of Laplace's.
 _EARLY = 200
-# Thetas from which another approximation learns where to start.
-_ANCHORS = 32
 # Draws without acceptance that are worth a warning, of a chain whose proposals are tuned.
 _LONG_RUN = 200
 
 
-class ImportanceStep(MarginalStep):
+class ImportanceStep(ExploringStep):
     """Base of the pseudo-marginal step methods; chooses at the end of tuning what is "auto".
 
     Attributes
@@ -126,14 +121,6 @@ class ImportanceStep(MarginalStep):
     def _approximation_used(self):
         return self.effort.approximation
 
-    def _approximate(self, theta, name, prior, likelihood, start):
-        if name == FITTED and not self.tune and start is not None:
-            # Beyond what was seen while tuning nothing is known of the sites: EP finds them.
-            if self._prediction.covers(theta):
-                return given_sites(prior, likelihood, start)
-        name = while_tuned(name)
-        return super()._approximate(theta, name, prior, likelihood, start)
-
     @property
     def _sampler(self):
         automatic = self.normals == "auto"
@@ -167,11 +154,14 @@ class ImportanceStep(MarginalStep):
     def _settle(self, record: TuningRecord) -> None:
         """Make the choices that are left to the end of tuning, and say what they are."""
         prospect = None
+        if FITTED in self._candidates() and record.thetas.shape[1] <= FEW:
+            self._fit_sites(record)
         if "auto" in (self.approximation, self.n_importance, self.annealing):
             prospect = self._best_prospect(record)
         if prospect is not None:
             self._take(prospect, record)
         proposal = self._settle_proposal(record)
+        self._end_exploration()
         if prospect is not None:
             self._say(prospect, proposal)
 
@@ -229,12 +219,6 @@ class ImportanceStep(MarginalStep):
                 raise
         return np.array(found) if found else None
 
-    def _start(self, theta, name):
-        """Where the approximation of that name starts: the prediction is of one of them only."""
-        used = while_tuned(self._approximation_used)
-        known = self._prediction is not None and while_tuned(name) == used
-        return self._prediction(theta) if known else None
-
     def _take(self, prospect: Prospect, record: TuningRecord) -> None:
         if prospect.effort.approximation != self._approximation_used:
             self._change_approximation(prospect.effort.approximation, record)
@@ -245,18 +229,6 @@ class ImportanceStep(MarginalStep):
         self.warm_start = self._learn_to_start(name, record)
         self.effort = replace(self.effort, approximation=name)
         self._forget()
-
-    def _learn_to_start(self, name: str, record: TuningRecord) -> WarmStart | None:
-        learnt, name = None, while_tuned(name)
-        for theta in record.spread_out(_ANCHORS):
-            prediction = None if learnt is None else learnt.prediction
-            start = None if prediction is None else prediction(theta)
-            try:
-                anchor = self._conditional(theta, name, start).approximation.anchor
-            except NumericalFailure:
-                continue
-            learnt = (learnt or WarmStart.starting_at(theta, anchor)).updated(theta, anchor)
-        return None if learnt is None else learnt.refitted()
 
     def _say(self, prospect: Prospect, proposal: str) -> None:
         effort = prospect.effort

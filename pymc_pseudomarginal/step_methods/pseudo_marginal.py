@@ -8,7 +8,7 @@ import pymc as pm
 from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.step_methods.base import named_variables
 from pymc_pseudomarginal.step_methods.compat import log
-from pymc_pseudomarginal.step_methods.fitted_proposals import FEW
+from pymc_pseudomarginal.step_methods.exploring_step import FEW
 from pymc_pseudomarginal.step_methods.pseudo_marginal_hmc import PseudoMarginalHMC
 from pymc_pseudomarginal.step_methods.pseudo_marginal_mh import PseudoMarginalMH
 

@@ -20,9 +20,10 @@ from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     statistics,
 )
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
-from pymc_pseudomarginal.transitions.effort import FITTED, Effort
+from pymc_pseudomarginal.transitions.effort import Effort
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
 from pymc_pseudomarginal.transitions.fitted_density import FittedDensity
+from pymc_pseudomarginal.transitions.fitted_sites import FittedSites
 from pymc_pseudomarginal.transitions.pseudo_marginal import State, pseudo_marginal_mh
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 from pymc_pseudomarginal.transitions.warm_start import WarmStart
@@ -40,6 +41,7 @@ class PseudoMarginalMHState(StepMethodState):
     effort: Effort
     record: TuningRecord | None
     run: int
+    sites: FittedSites | None
     fitted: FittedDensity | None
     approximation: str = field(metadata={"frozen": True})
     n_importance: int | str = field(metadata={"frozen": True})
@@ -97,9 +99,11 @@ class PseudoMarginalMH(FittedProposals):
         False gives Algorithm 1 of Filippone & Girolami (2014), which retains the
         estimate until the next acceptance and may stick at an overestimate.
     delayed_acceptance : bool
-        Whether a proposal must first pass by the deterministic approximation of the marginal,
-        before the importance samples. Still exact; a proposal that does not pass costs
-        neither the samples nor the factor of K, and one that passes may be rejected twice.
+        Whether a proposal of the random walk must first pass by the deterministic approximation
+        of the marginal, before the importance samples. Still exact; a proposal that does not
+        pass costs neither the samples nor the factor of K, and one that passes may be
+        rejected twice. With fitted sites the approximation is interpolated between values found
+        at the end of tuning, so that not even K is computed.
     proposal : {"auto", "random-walk", "fitted"}
         How theta is proposed after tuning: by a random walk, or by draws from a Student t
         density fitted to the tuning draws, mixed with the walk. The latter crosses the
@@ -176,15 +180,9 @@ class PseudoMarginalMH(FittedProposals):
         rng=None,
         blocked: bool = True,
     ):
-        self.delayed_acceptance = bool(delayed_acceptance)
         self.correlation = check_correlation(correlation)
         if self.correlation:
             normals, annealing = self._for_correlation(normals, annealing, refresh)
-        if self.delayed_acceptance and approximation == FITTED:
-            raise ValueError(
-                "delayed_acceptance needs an approximation of the marginal likelihood, which "
-                'fitted sites do not have; found approximation="fitted". Use "ep".'
-            )
         super().__init__(
             vars,
             model,
@@ -198,6 +196,7 @@ class PseudoMarginalMH(FittedProposals):
             latent_moves=latent_moves,
             target_accept=target_accept,
             proposal=proposal,
+            delayed_acceptance=delayed_acceptance,
         )
 
     def _for_correlation(self, normals, annealing, refresh):
@@ -209,12 +208,6 @@ class PseudoMarginalMH(FittedProposals):
             "Correlated sets need independent normals, no annealing and refreshing; found "
             f"correlation={self.correlation} with {found}. Leave these at their defaults."
         )
-
-    def _candidates(self):
-        if not self.delayed_acceptance:
-            return super()._candidates()
-        used = self._approximation_used
-        return ["laplace", "ep"] if (self.approximation, used) == ("auto", "laplace") else [used]
 
     def _refuse_to_share(self, left):
         if not self.refresh:
@@ -250,7 +243,7 @@ class PseudoMarginalMH(FittedProposals):
             self.effort.n_importance,
             refresh=self.refresh,
             approximate=self.tune,
-            delayed=self.delayed_acceptance,
+            delayed=self._delays,
             correlation=self.correlation,
         )
         conditional = state.conditional
@@ -265,7 +258,9 @@ class PseudoMarginalMH(FittedProposals):
         return updates, statistics(conditional, info, moves) | told
 
     def _chosen(self):
-        return chosen(self.effort) | {"pm_fitted": self.fitted is not None}
+        return chosen(self.effort) | {
+            "pm_fitted": self.fitted is not None and self.proposal != "random-walk"
+        }
 
     def _idle_statistics(self):
         return idle_statistics() | self._chosen() | {"warning": None}

@@ -84,9 +84,7 @@ def elliptical_slice(
     return prior.mean + centred, SliceInfo(evaluations, level)
 
 
-def next_angles(
-    rng: np.random.Generator, bracket: list[float]
-) -> tuple[np.ndarray, list[float]]:
+def next_angles(rng: np.random.Generator, bracket: list[float]) -> tuple[np.ndarray, list[float]]:
     """The next few angles to try, shape (k,), and the bracket after all of them failed.
 
     Each is where the one before, had it failed, would have left the bracket: together they cost
@@ -100,7 +98,7 @@ def next_angles(
 
 
 def on_ellipse(centred: np.ndarray, other: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """The points at `angles` (k,) on the ellipse through `centred` (0) and `other` (π/2), (k, n)."""
+    """Points of the ellipse through `centred` (0) and `other` (π/2), shape (k, n)."""
     return np.cos(angles)[:, None] * centred + np.sin(angles)[:, None] * other
 
 

@@ -62,6 +62,41 @@ class FittedOrWalk:
         return proposal(rng, theta)
 
 
+@dataclass(frozen=True)
+class FilteredWalk:
+    """A random walk whose steps must first pass by a fitted density, which costs nothing.
+
+    What does not pass stays where it is, and nothing is evaluated there. The steps that do are
+    reversible with respect to the fitted density, whatever it is.
+
+    Attributes
+    ----------
+    walk : RandomWalk
+    density : FittedDensity
+    share : float
+        Probability with which a step is put to the density at all; the others take the chain out
+        of places where the density is too low.
+
+    References
+    ----------
+    Christen & Fox (2005), Markov chain Monte Carlo using an approximation.
+    """
+
+    walk: RandomWalk
+    density: FittedDensity
+    share: float = 0.95
+
+    def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """A new theta or the same one, and the log ratio that is left to accept it by."""
+        new, log_ratio = self.walk(rng, theta)
+        if rng.uniform() >= self.share:
+            return new, log_ratio
+        here, there = self.density.log_density(np.stack([theta, new])).tolist()
+        if np.log(rng.uniform()) < there - here:
+            return new, here - there
+        return theta, 0.0
+
+
 def expected_acceptance(log_ratios_kept: np.ndarray, log_ratios_new: np.ndarray) -> float:
     """How often independent proposals from a density g for a target pi would be accepted.
 

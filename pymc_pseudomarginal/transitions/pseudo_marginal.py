@@ -9,6 +9,7 @@ set with probability proportional to its weights. ``docs/theory.md`` has the pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -158,6 +159,7 @@ def pseudo_marginal_mh(
     evaluate : callable
         theta -> Conditional; raises NumericalFailure where none exists.
     propose : Proposal
+        Where it stays at theta, nothing is evaluated and the state is kept.
     n_importance : int
         N, the size of an importance set.
     refresh : bool
@@ -183,16 +185,17 @@ def pseudo_marginal_mh(
     """
     operations_before = state.conditional.prior.cubic_operations
     staged = approximate or delayed
-    if state.retained is None and not staged and not correlation:
-        kept = _current_set(rng, state, n_importance, refresh)
-        state = replace(state, retained=kept)
     theta, log_proposal_ratio = propose(rng, state.conditional.theta)
-    try:
-        candidate = Candidate(evaluate(theta), log_proposal_ratio)
-        if staged:
-            candidate = _first_stage(rng, state.conditional, candidate)
-    except NumericalFailure as failure:
-        candidate = Candidate(None, passed=False, acceptance=0.0, failure=failure)
+    candidate = Candidate(None, passed=False, acceptance=0.0)
+    if not np.array_equal(theta, state.conditional.theta):  # else a filter has stopped it
+        if state.retained is None and not staged and not correlation:
+            state = replace(state, retained=_current_set(rng, state, n_importance, refresh))
+        try:
+            candidate = Candidate(evaluate(theta), log_proposal_ratio)
+            if staged:
+                candidate = _first_stage(rng, state.conditional, candidate)
+        except NumericalFailure as failure:
+            candidate = replace(candidate, failure=failure)
     return accept_by_estimates(
         rng,
         state,
@@ -312,5 +315,6 @@ def _log_estimate(state, importance):
 def _spread(conditional, importance):
     finite = importance.log_weights[np.isfinite(importance.log_weights)]
     if len(finite) > 1:
-        return float(np.std(finite))
+        deviations = finite - finite.sum() / len(finite)
+        return math.sqrt(deviations @ deviations / len(finite))
     return float(np.abs(finite - conditional.approximation.log_marginal).sum())

@@ -1,4 +1,4 @@
-"""Where the chain has been while it was tuned, thinned to a fixed size."""
+"""Where the chain has been while it was tuned, and what was found around there."""
 
 from __future__ import annotations
 
@@ -52,3 +52,21 @@ class TuningRecord:
         different = self.thetas[np.sort(np.unique(self.thetas, axis=0, return_index=True)[1])]
         chosen = np.linspace(0, len(different) - 1, min(count, len(different)))
         return different[chosen.round().astype(int)]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """An approximation at thetas where the chain has been, and at others further out.
+
+    Attributes
+    ----------
+    thetas : array, shape (m, d)
+    levels : array, shape (m,)
+        Log of p(theta) Z_q(theta), finite.
+    anchors : array, shape (m, ...)
+        Of the approximations.
+    """
+
+    thetas: np.ndarray
+    levels: np.ndarray
+    anchors: np.ndarray

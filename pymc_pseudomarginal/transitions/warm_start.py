@@ -15,9 +15,6 @@ import numpy as np
 _MEMORY = 3.0
 # Thetas further than this many standard deviations from the centre are predicted as if there.
 _FURTHEST = 2.5
-# How far beyond, relative to that, a prediction is still about right. At 3.2 standard deviations
-# log weights of predicted sites were up to twice as spread as those of EP, at 4 up to 20 times.
-_BEYOND = 1.3
 _RIDGE = 1e-3
 
 
@@ -41,8 +38,8 @@ class Prediction:
     slope: np.ndarray
 
     def covers(self, theta: np.ndarray) -> bool:
-        """Whether theta lies where something was learnt: in the box or little beyond it."""
-        return bool((np.abs(theta - self.centre) <= _BEYOND * self.reach).all())
+        """Whether theta lies where the prediction was learnt, in the box."""
+        return bool((np.abs(theta - self.centre) <= self.reach).all())
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """The start at theta, of the anchor's shape."""

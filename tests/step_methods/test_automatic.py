@@ -117,12 +117,23 @@ def test_sites_are_fitted_and_beyond_the_fit_found_by_ep():
     _, (stats,) = advance(step, point, 3)
     assert stats["pm_fitted_sites"]
     assert not stats["pm_failed"]
-    inside, outside = (
-        step._evaluate(prediction.centre + by * prediction.reach).approximation for by in (0.5, 1.5)
-    )
-    np.testing.assert_array_equal(inside.anchor, prediction(prediction.centre + 0.5 * prediction.reach))
+    centre, reach = prediction.centre, prediction.reach
+    inside, outside = (step._evaluate(centre + by * reach).approximation for by in (0.3, 9.0))
+    np.testing.assert_array_equal(inside.anchor, step.sites(centre + 0.3 * reach))
     assert (inside.iterations, inside.prior.cubic_operations) == (0, 1)
+    assert step.sites(centre + 9.0 * reach) is None
     assert outside.iterations >= 1
+
+
+def test_with_many_hyperparameters_sites_are_predicted_linearly():
+    model = gp_probit(n=12, d=6, ard=True)
+    step, point = tuned(model, draws=250, approximation="fitted", n_importance=4)
+    assert step.sites is None
+    theta = step.warm_start.prediction.centre
+    near = step._evaluate(theta).approximation
+    np.testing.assert_array_equal(near.anchor, step.warm_start.prediction(theta))
+    assert step._evaluate(theta + 9.0).approximation.iterations >= 1
+    advance(step, point, 2)
 
 
 def test_fitted_sites_are_those_of_ep(model):
@@ -193,7 +204,6 @@ def test_another_step_for_part_of_theta_leaves_the_walk(model):
         ({"n_importance": "many"}, "\"auto\" or a whole number of at least 1; found 'many'"),
         ({"annealing": -1}, '"auto" or a whole number of at least 0; found -1'),
         ({"proposal": "gibbs"}, "Unknown proposal 'gibbs'"),
-        ({"approximation": "fitted", "delayed_acceptance": True}, "fitted sites do not have"),
     ],
 )
 def test_bad_settings_are_named(model, settings, message):
@@ -216,3 +226,24 @@ def test_the_sampler_is_picked_by_the_number_of_hyperparameters(ard, d, vars, pi
     assert type(step) is picked
     assert step.latent_moves == 2
     assert f"PseudoMarginal: {picked.__name__} for" in caplog.text
+
+
+def test_a_first_stage_by_a_fitted_density_needs_few_hyperparameters():
+    with gp_probit(n=8, d=8, ard=True), pytest.raises(ValueError, match="up to 5 hyper-parameters"):
+        pmpm.PseudoMarginalMH(approximation="fitted", delayed_acceptance=True)
+    step, _ = tuned(gp_probit(n=8, d=6, ard=True), draws=210, delayed_acceptance=True)
+    assert step.effort.approximation in ("laplace", "ep")
+
+
+def test_a_walk_past_a_fitted_density_evaluates_only_what_passes(model):
+    step, point = tuned(model, draws=300, proposal="random-walk", delayed_acceptance=True)
+    assert step.fitted is not None
+    evaluated, moved, operations = 0, 0, []
+    for _ in range(100):
+        point, (stats,) = step.step(point)
+        operations.append(stats["pm_cubic_operations"])
+        evaluated += stats["pm_cubic_operations"] > 0
+        moved += stats["pm_accepted"]
+        assert not stats["pm_fitted"]
+    assert 10 < evaluated < 60  # about a quarter pass
+    assert moved > 0.5 * evaluated
