@@ -21,10 +21,10 @@ FITTED = "fitted"
 TEMPERATURES = (4, 16, 64)
 """Of annealing, in the order in which they are tried."""
 
-# Cost in Cholesky factorisations of an n×n matrix, as level + slope / n: measured by
-# examples/benchmarks (docs/speed.md) for n = 50 to 2000. Small problems cost Python's time.
-_SETUP = {"laplace": (3.0, 2400.0), "ep": (5.0, 2900.0), FITTED: (2.8, 1900.0)}
-_SAMPLE = 72.0
+# Cost in Cholesky factorisations of an n×n matrix, as level + overhead / n² and, for a sample,
+# as slope / n: fitted to times for n = 50 to 2000. Small problems cost Python's time.
+_SETUP = {"laplace": (2.8, 1.75e5), "ep": (5.4, 2.6e5), FITTED: (2.7, 1.73e5)}
+_SAMPLE = 42.0
 _ANNEALED_MOVE = 900.0
 # Above this shape of its tail the weights' variance can hardly be estimated, nor the mean
 # (Vehtari et al. 2024, Pareto smoothed importance sampling).
@@ -163,8 +163,8 @@ def choose_effort(
         log_weights = weights(name, temperature)
         if log_weights is None:
             return best
-        level, slope = _SETUP[name]
-        setup = evaluations * (level + slope / n)
+        level, overhead = _SETUP[name]
+        setup = evaluations * (level + overhead / n**2)
         each = (_SAMPLE + _ANNEALED_MOVE * temperature) / n
         costs = {size: setup + size * each for size in sizes}
         found = _best_size(rng, log_weights, name, temperature, costs, retained)
