@@ -30,6 +30,8 @@ from pymc_pseudomarginal.numerics.triangles import (
 _TINY_SITE = 1e-7
 # So many vectors, if they are so long, are faster one by one than BLAS takes them as a matrix.
 _FEW_ROWS, _LONG = 2, 128
+# Up to this n a product with all of L, zeros included, is faster than with its triangle.
+_IN_CACHE = 256
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -279,8 +281,11 @@ class DenseFactor:
 
 
 def _triangular_product(L: np.ndarray, v: np.ndarray, *, transpose: bool) -> np.ndarray:
+    """L v, or Lᵀ v, for every row of v; L has zeros above its diagonal."""
     if v.ndim == 1:
         return blas.dtrmv(L, v, lower=1, trans=transpose)
+    if v.shape[1] <= _IN_CACHE:
+        return v @ (L if transpose else L.T)
     if _better_one_by_one(v):
         return np.stack([blas.dtrmv(L, row, lower=1, trans=transpose) for row in v])
     return blas.dtrmm(1.0, L, v.T, lower=1, trans_a=transpose).T

@@ -25,7 +25,7 @@ _CAUTION = 2.0
 # Added to a variance, so that rounding of one near zero is not magnified by its root.
 _SMOOTHING = 1e-4
 # Steps of the inner chain: enough to leave theta behind unless hardly any is accepted.
-_STEPS = 8
+_STEPS = 5
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pymc_pseudomarginal as pmpm
 STEPS = {
     "automatic": lambda: pmpm.PseudoMarginalMH(),
     "ep": lambda: pmpm.PseudoMarginalMH(approximation="ep", n_importance=3),
+    "fitted": lambda: pmpm.PseudoMarginalMH(approximation="fitted", delayed_acceptance=True),
     "single": lambda: pmpm.PseudoMarginalMH(n_importance=1, latent_moves=2),
     "retained": lambda: pmpm.PseudoMarginalMH(refresh=False, n_importance=4),
     "delayed": lambda: pmpm.PseudoMarginalMH(delayed_acceptance=True, n_importance=4),

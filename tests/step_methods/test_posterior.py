@@ -70,6 +70,17 @@ def test_gp_posterior_by_a_random_walk_equals_the_grid():
     assert 0.12 < float(idata["sample_stats"]["pm_accepted"].mean()) < 0.35
 
 
+def test_gp_posterior_by_a_walk_past_a_fitted_density_equals_the_grid():
+    model, _ = gp_truth.gp_model(reparameterize=False)
+    with model:
+        step = pmpm.PseudoMarginalMH(proposal="random-walk", delayed_acceptance=True)
+        idata = sample(step, 4000)
+    assert_grid_posterior(idata)
+    statistics = idata["sample_stats"]
+    assert statistics["pm_fitted_sites"].values.all()
+    assert float((statistics["pm_cubic_operations"] == 0).mean()) > 0.5  # stopped before K
+
+
 def test_hamiltonian_proposals_equal_the_grid():
     with gp_truth.gp_model()[0]:
         idata = sample(pmpm.PseudoMarginalHMC(), 800, tune=200)
