@@ -95,7 +95,6 @@ WALK = partial(pmpm.PseudoMarginalMH, n_importance=16, proposal="random-walk", l
 RIVALS = {
     "whitened": (lambda: pmpm.WhitenedMH(latent_moves=5), 4000),
     "surrogate": (lambda: pmpm.SurrogateMH(latent_moves=5), 4000),
-    "centred": (lambda: pmpm.CentredMH(latent_moves=5), 8000),
     "hmc": (lambda: [WALK(), pmpm.LatentHMC(steps=5)], 1500),
 }
 
@@ -161,6 +160,16 @@ def test_latent_and_its_variance_are_jointly_exact(approximation, n_importance):
     with exchangeable_model():
         step = pmpm.PseudoMarginalMH(approximation=approximation, n_importance=n_importance)
         assert_exchangeable_posterior(sample(step, 3000))
+
+
+def test_theta_given_f_itself_is_exact():
+    """On a model where it mixes: on the GP a length-scale may stay for thousands of draws."""
+    with exchangeable_model():
+        idata = sample(pmpm.CentredMH(latent_moves=2), 6000)
+    assert_exchangeable_posterior(idata)
+    statistics = idata["sample_stats"]
+    assert float(statistics["pm_failed"].sum()) == 0
+    assert 0.15 < float(statistics["pm_accepted"].mean()) < 0.35
 
 
 def test_more_moves_of_the_latent_behind_the_pseudo_marginal_step():
