@@ -50,14 +50,14 @@ SAMPLERS = {
     "nutpie": "NUTS (nutpie)",
     "laplace": "PseudoMarginalMH, random walk, laplace, N = 16",
     "ep": "PseudoMarginalMH, random walk, ep, N = 16",
-    "walk": "PseudoMarginalMH, random walk, f stored",
+    "walk": "PseudoMarginalMH, random walk, delayed acceptance, f stored",
     "mh": "PseudoMarginalMH, f stored",
     "hmc": "PseudoMarginalHMC, f stored",
 }
 STEPS = {
     "laplace": partial(pmpm.PseudoMarginalMH, approximation="laplace", **PLAIN),
     "ep": partial(pmpm.PseudoMarginalMH, approximation="ep", **PLAIN),
-    "walk": partial(pmpm.PseudoMarginalMH, proposal="random-walk"),
+    "walk": partial(pmpm.PseudoMarginalMH, proposal="random-walk", delayed_acceptance=True),
     "mh": pmpm.PseudoMarginalMH,
     "hmc": pmpm.PseudoMarginalHMC,
 }

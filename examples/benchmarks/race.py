@@ -12,6 +12,8 @@ import pymc as pm
 
 # Draws of one sampler before it is the next one's turn.
 _BLOCK = 25
+CHOSEN = ("pm_n_importance", "pm_ep", "pm_fitted_sites", "pm_annealing", "pm_fitted")
+"""Statistics that tell what is in use."""
 
 
 @dataclass
@@ -65,7 +67,7 @@ class Runner:
             "chosen": {
                 name: self.last[name].item() if hasattr(self.last[name], "item") else value
                 for name, value in self.last.items()
-                if name in ("pm_n_importance", "pm_ep", "pm_annealing", "pm_fitted")
+                if name in CHOSEN
             },
         }
 

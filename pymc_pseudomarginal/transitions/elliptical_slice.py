@@ -12,8 +12,6 @@ from pymc_pseudomarginal.numerics.prior import DensePrior
 
 # Where rounding has closed the bracket around the current point, stay there.
 _SMALLEST_BRACKET = 1e-12
-# Angles whose likelihoods are evaluated at once: about half of what a move needs.
-_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -68,38 +66,25 @@ def elliptical_slice(
     for _ in range(moves):
         other = prior.colour(rng.standard_normal(prior.size))
         threshold = level + np.log(rng.uniform())
-        upper = rng.uniform(0.0, 2.0 * math.pi)
-        bracket = [upper - 2.0 * math.pi, upper]
-        while bracket[1] - bracket[0] >= _SMALLEST_BRACKET:
-            angles, bracket = next_angles(rng, bracket)
-            candidates = on_ellipse(centred, other, angles)
-            levels = likelihood.log_density(prior.mean + candidates)
-            above = levels > threshold
-            first = int(above.argmax())
-            if above[first]:
-                evaluations += first + 1
-                centred, level = candidates[first], float(levels[first])
+        angle = rng.uniform(0.0, 2.0 * math.pi)
+        bracket = [angle - 2.0 * math.pi, angle]
+        while True:
+            candidate = on_ellipse(centred, other, angle)
+            candidate_level = float(likelihood.log_density(prior.mean + candidate))
+            evaluations += 1
+            if candidate_level > threshold:
+                centred, level = candidate, candidate_level
                 break
-            evaluations += len(angles)
+            bracket = shrink(bracket, angle)
+            if bracket[1] - bracket[0] < _SMALLEST_BRACKET:
+                break
+            angle = rng.uniform(*bracket)
     return prior.mean + centred, SliceInfo(evaluations, level)
 
 
-def next_angles(rng: np.random.Generator, bracket: list[float]) -> tuple[np.ndarray, list[float]]:
-    """The next few angles to try, shape (k,), and the bracket after all of them failed.
-
-    Each is where the one before, had it failed, would have left the bracket: together they cost
-    one evaluation of a matrix, and those after the first that succeeds are forgotten.
-    """
-    angles = []
-    for u in rng.random(_TOGETHER):
-        angles.append(bracket[0] + u * (bracket[1] - bracket[0]))
-        bracket = shrink(bracket, angles[-1])
-    return np.array(angles), bracket
-
-
-def on_ellipse(centred: np.ndarray, other: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Points of the ellipse through `centred` (0) and `other` (π/2), shape (k, n)."""
-    return np.cos(angles)[:, None] * centred + np.sin(angles)[:, None] * other
+def on_ellipse(centred: np.ndarray, other: np.ndarray, angle: float) -> np.ndarray:
+    """The point at `angle` on the ellipse through `centred` (0) and `other` (π/2)."""
+    return math.cos(angle) * centred + math.sin(angle) * other
 
 
 def shrink(bracket: list[float], angle: float) -> list[float]:
