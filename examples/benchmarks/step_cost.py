@@ -23,7 +23,7 @@ READING = (
 FULL = {"repetitions": {50: 300, 200: 200, 768: 60, 2000: 20}}
 QUICK = {"repetitions": {50: 60, 200: 40}}
 
-SAMPLERS = (("laplace", 1), ("laplace", 16), ("ep", 16))
+SAMPLERS = (("laplace", 1), ("laplace", 16), ("ep", 16), ("fitted", 16))
 
 
 @threadpool_limits.wrap(limits=1)

@@ -73,7 +73,9 @@ def test_gp_posterior_by_a_random_walk_equals_the_grid():
 def test_gp_posterior_by_a_walk_past_a_fitted_density_equals_the_grid():
     model, _ = gp_truth.gp_model(reparameterize=False)
     with model:
-        step = pmpm.PseudoMarginalMH(proposal="random-walk", delayed_acceptance=True)
+        step = pmpm.PseudoMarginalMH(
+            approximation="fitted", proposal="random-walk", delayed_acceptance=True
+        )
         idata = sample(step, 4000)
     assert_grid_posterior(idata)
     statistics = idata["sample_stats"]
