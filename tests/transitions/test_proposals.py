@@ -1,6 +1,6 @@
 """Fitted proposals: their densities, their ratio, and the posterior that they lead to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import exchangeable
 import numpy as np
@@ -176,7 +176,9 @@ def test_fitted_proposals_are_exact_for_theta_and_f(propose, geweke):
     assert_within(run(propose, geweke=geweke, draws=3000 if propose is FITTED else 8000))
 
 
-@PROPOSALS
+@pytest.mark.parametrize(
+    "propose", [FITTED, replace(FILTERED, share=1.0)], ids=["fitted", "filtered"]
+)
 @GEWEKE
 def test_proposals_without_their_ratio_are_found_out(propose, geweke):
     z = run(WithoutRatio(propose), geweke=geweke, draws=3000)
