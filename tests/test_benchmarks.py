@@ -30,13 +30,13 @@ def test_the_page_is_made_of_the_stored_results():
 def test_the_table_of_the_readme_is_that_of_the_page():
     readme = (DOCS.parent / "README.md").read_text().splitlines()
     rows = [line for line in readme if line.startswith("| n = ")]
-    assert len(rows) > 10
+    assert len(rows) >= 10
     assert set(rows) <= set((DOCS / "speed.md").read_text().splitlines())
 
 
 def test_the_cost_of_a_draw():
     result = step_cost.measure(repetitions={8: 3, 16: 3})
-    assert len(result["rows"]) == 6
+    assert len(result["rows"]) == 2 * len(step_cost.SAMPLERS)
     assert all(row["ratio"]["median"] > 0 for row in result["rows"])
     assert "| ep | 16 | 16 |" in step_cost.as_markdown(result)
 
@@ -63,13 +63,13 @@ def test_results_are_merged_and_reported(tmp_path, capsys):
     path = tmp_path / "results.json"
     row = {"problem": "n50", "draws": 10, "tune": 5, "seed": 1, "seconds": 2.0}
     row |= {"compilation": 1.0, "ess": 30.0, "rhat": 1.01}
-    rows = [row | {"sampler": "nutpie"}, row | {"sampler": "ep", "ess": 90.0}]
+    rows = [row | {"sampler": "nutpie"}, row | {"sampler": "mh", "ess": 90.0}]
     results = Results(path)
     results.store("nuts", {"rows": rows}, quick=False)
     results.store("trace", {"rows": []}, quick=True)
     main(["--report", str(path), "--page", str(tmp_path / "page.md")])
     printed = capsys.readouterr().out
-    assert "| n = 50, d = 2 | PseudoMarginalMH, random walk, ep, N = 16 | 20 |" in printed
+    assert "| n = 50, d = 2 | PseudoMarginalMH, f stored | 20 |" in printed
     assert "3.00" in printed  # times as many effective draws per second as nutpie
     assert "(shortened run)" in (tmp_path / "page.md").read_text()
     assert Results(path).known_rows("nuts", quick=False) == rows
