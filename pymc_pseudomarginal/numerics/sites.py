@@ -32,7 +32,7 @@ def condition_on_sites(prior: DensePrior, W: np.ndarray, nu: np.ndarray) -> Cond
 def given_sites(prior: DensePrior, likelihood: Likelihood, sites: np.ndarray) -> Approximation:
     """The q of sites that are known beforehand, at the price of one Cholesky.
 
-    Sites of EP vary so little with theta that those predicted by a regression make weights as
+    Sites of EP are smooth functions of theta, so that those fitted to it make weights about as
     little spread as those that EP itself would find.
 
     Parameters

@@ -74,9 +74,9 @@ class PseudoMarginalMH(FittedProposals):
     approximation : {"auto", "fitted", "ep", "laplace"}
         The Gaussian approximation. EP costs up to twice as much per draw as Laplace and has
         weights of smaller spread. "fitted" is EP while the chain is tuned; then the sites of EP
-        are predicted from theta by a linear regression on the tuning draws, and EP itself runs
-        only beyond these: weights almost as good at half the price. "auto" takes it where it
-        is the best for its price.
+        are interpolated between thetas at which it was run (with more than five
+        hyper-parameters predicted by a linear regression), and EP itself runs only beyond
+        these. "auto" takes it where it is the best for its price.
     n_importance : int or "auto"
         Number of importance samples N. Any N is exact; a larger one makes the estimate less
         noisy. "auto" takes the N with the best predicted ratio of acceptance and cost.
