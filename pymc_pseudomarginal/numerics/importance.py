@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 
 from pymc_pseudomarginal.numerics.approximation import Approximation
 from pymc_pseudomarginal.numerics.errors import NoFiniteApproximation
@@ -84,7 +85,7 @@ def draw(approximation: Approximation, u: np.ndarray) -> np.ndarray:
 
 
 def log_weights(approximation: Approximation, likelihood: Likelihood, f: np.ndarray) -> np.ndarray:
-    """Log p(y|f) + log p(f) - log q(f) for every row of f, shape (N, n) to (N,).
+    """Log p(y|f) + log p(f) - log q(f) for every row of f, shape (..., n) to (...).
 
     The two Gaussians differ by their sites only, so that
     log w = log p(y|f) - aᵀ(f - m) + aᵀ(mu - m)/2 + (f - mu)ᵀ W (f - mu)/2 - log|B|/2.
@@ -92,12 +93,18 @@ def log_weights(approximation: Approximation, likelihood: Likelihood, f: np.ndar
     m, mu, a = approximation.prior.mean, approximation.mean, approximation.dual
     constant = 0.5 * (float(a @ (mu - m)) - approximation.factor.log_determinant)
     with np.errstate(all="ignore"):
-        result = (
-            likelihood.log_density(f)
-            - (f - m) @ a
-            + 0.5 * (f - mu) ** 2 @ approximation.precision
-            + constant
-        )
+        result = np.asarray(likelihood.log_density(f) + constant)
+    rows = f.reshape(-1, f.shape[-1])
+    _add_sites(rows, m, mu, a, approximation.precision, result.reshape(-1))
     if not (result < np.inf).all():
         raise NoFiniteApproximation("An importance weight is not a finite number.")
     return result
+
+
+@njit(cache=True)
+def _add_sites(f, m, mu, a, W, result):
+    """Add what depends on f and not on the data, in one pass: the arrays are short, and many."""
+    for i in range(f.shape[0]):
+        for j in range(f.shape[1]):
+            deviation = f[i, j] - mu[j]
+            result[i] += 0.5 * W[j] * deviation * deviation - a[j] * (f[i, j] - m[j])

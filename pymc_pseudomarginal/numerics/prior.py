@@ -213,7 +213,7 @@ class DenseFactor:
             half, _ = lapack.dtrtrs(self.cholesky, v, lower=1)
             return lapack.dtrtrs(self.cholesky, half, lower=1, trans=1, overwrite_b=1)[0]
         if _better_one_by_one(v):
-            return np.stack([self.solve_unscaled(row) for row in v])
+            return np.array([self.solve_unscaled(row) for row in v])
         x, _ = lapack.dpotrs(self.cholesky, v.T, lower=1)
         return x.T
 
@@ -287,7 +287,7 @@ def _triangular_product(L: np.ndarray, v: np.ndarray, *, transpose: bool) -> np.
     if v.shape[1] <= _IN_CACHE:
         return v @ (L if transpose else L.T)
     if _better_one_by_one(v):
-        return np.stack([blas.dtrmv(L, row, lower=1, trans=transpose) for row in v])
+        return np.array([blas.dtrmv(L, row, lower=1, trans=transpose) for row in v])
     return blas.dtrmm(1.0, L, v.T, lower=1, trans_a=transpose).T
 
 

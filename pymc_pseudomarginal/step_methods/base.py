@@ -30,6 +30,7 @@ class LatentGaussianStep(ChainStep):
     def __init__(self, model: pm.Model | None, rng=None):
         self.latent_model = read_model(model)
         self._blas = ThreadpoolController().select(user_api="blas")
+        self._limited = False
         self._likelihood_at: Callable[[np.ndarray], Likelihood] | None = None
         self._under_way = False
         self.rng = np.random.default_rng(rng)
@@ -42,7 +43,7 @@ class LatentGaussianStep(ChainStep):
 
     def _one_blas_thread(self):
         """Limit BLAS to one thread from now on, or, as a context, until its end."""
-        if all(library.num_threads == 1 for library in self._blas.lib_controllers):
+        if self._limited or all(blas.num_threads == 1 for blas in self._blas.lib_controllers):
             return nullcontext()
         return self._blas.limit(limits=1)
 
@@ -53,6 +54,7 @@ class LatentGaussianStep(ChainStep):
         if is_worker():
             # For good: other step methods, and a trace that is kept here, compute between steps.
             self._one_blas_thread()
+            self._limited = True
 
     def step(self, point):
         """One step from a point of the model: (point, [statistics])."""

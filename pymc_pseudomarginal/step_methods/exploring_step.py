@@ -12,7 +12,7 @@ from pymc_pseudomarginal.transitions.fitted_sites import FittedSites
 from pymc_pseudomarginal.transitions.pseudo_marginal import approximate_level
 from pymc_pseudomarginal.transitions.student_t import StudentT
 from pymc_pseudomarginal.transitions.tuning_record import Exploration, TuningRecord
-from pymc_pseudomarginal.transitions.warm_start import WarmStart
+from pymc_pseudomarginal.transitions.warm_start import Prediction, WarmStart
 
 # Thetas from which another approximation learns where to start.
 _ANCHORS = 32
@@ -85,7 +85,7 @@ class ExploringStep(MarginalStep):
         thetas, levels, anchors = [], [], []
         for theta in np.concatenate([near, far]):
             try:
-                there = self._conditional(theta, name, self._start(theta, name))
+                there = self._conditional(theta, name, self._start(name))
             except NumericalFailure:
                 continue
             thetas.append(theta)
@@ -99,19 +99,18 @@ class ExploringStep(MarginalStep):
         """Forget what was found on the way."""
         self._explored: dict[str, Exploration | None] = {}
 
-    def _start(self, theta, name):
+    def _start(self, name: str) -> Prediction | None:
         """Where the approximation of that name starts: the prediction is of one of them only."""
         used = while_tuned(self._approximation_used)
         known = self._prediction is not None and while_tuned(name) == used
-        return self._prediction(theta) if known else None
+        return self._prediction if known else None
 
     def _learn_to_start(self, name: str, record: TuningRecord) -> WarmStart | None:
         learnt, name = None, while_tuned(name)
         for theta in record.spread_out(_ANCHORS):
             prediction = None if learnt is None else learnt.prediction
-            start = None if prediction is None else prediction(theta)
             try:
-                anchor = self._conditional(theta, name, start).approximation.anchor
+                anchor = self._conditional(theta, name, prediction).approximation.anchor
             except NumericalFailure:
                 continue
             learnt = (learnt or WarmStart.starting_at(theta, anchor)).updated(theta, anchor)

@@ -207,7 +207,7 @@ class ImportanceStep(ExploringStep):
         found = []
         for theta in thetas:
             try:
-                there = self._conditional(theta, name, self._start(theta, name))
+                there = self._conditional(theta, name, self._start(name))
                 fresh = sampler(self.rng, there.approximation, there.likelihood, count)
                 # The second half of an antithetic set are the images of the first.
                 found.append(fresh.log_weights.reshape(1 if alone else 2, -1).T)

@@ -73,11 +73,9 @@ class MarginalStep(ThetaStep):
         return None if self.warm_start is None else self.warm_start.prediction
 
     def _evaluate(self, theta: np.ndarray) -> Conditional:
-        prediction = self._prediction
-        start = None if prediction is None else prediction(theta)
-        return self._conditional(theta, self._approximation_used, start)
+        return self._conditional(theta, self._approximation_used, self._prediction)
 
-    def _conditional(self, theta: np.ndarray, name: str, start: np.ndarray | None) -> Conditional:
+    def _conditional(self, theta: np.ndarray, name: str, start: Prediction | None) -> Conditional:
         """By the approximation of that name, from a start of its kind or from nothing."""
         log_prior, likelihood = self._log_prior(theta), self._likelihood(theta)
         prior = self.latent_model.prior(theta)
@@ -85,7 +83,8 @@ class MarginalStep(ThetaStep):
         return Conditional(theta, log_prior, likelihood, q, self._sampler)
 
     def _approximate(self, theta, name, prior, likelihood, start) -> Approximation:
-        return APPROXIMATIONS[name](prior, likelihood, start=start, **self._settings[name])
+        anchor = None if start is None else start(theta)
+        return APPROXIMATIONS[name](prior, likelihood, start=anchor, **self._settings[name])
 
     def _conditional_at(self, theta: np.ndarray) -> Conditional:
         """The current conditional, evaluated anew only if theta or the prediction changed."""

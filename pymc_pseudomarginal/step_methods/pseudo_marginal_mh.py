@@ -103,7 +103,8 @@ class PseudoMarginalMH(FittedProposals):
         of the marginal, before the importance samples. Still exact; a proposal that does not
         pass costs neither the samples nor the factor of K, and one that passes may be
         rejected twice. With fitted sites the approximation is interpolated between values found
-        at the end of tuning, so that not even K is computed.
+        at the end of tuning, so that not even K is computed; a draw is then several steps of the
+        walk, and only where they lead is evaluated.
     proposal : {"auto", "random-walk", "fitted"}
         How theta is proposed after tuning: by a random walk, or by draws from a Student t
         density fitted to the tuning draws, mixed with the walk. The latter crosses the

@@ -78,7 +78,8 @@ def elliptical_slice(
             bracket = shrink(bracket, angle)
             if bracket[1] - bracket[0] < _SMALLEST_BRACKET:
                 break
-            angle = rng.uniform(*bracket)
+            lower, upper = bracket
+            angle = lower + (upper - lower) * rng.random()
     return prior.mean + centred, SliceInfo(evaluations, level)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
 # Length-scales in standard deviations of theta, and noise of the values relative to their spread,
@@ -52,8 +54,7 @@ class Interpolation:
         spread = np.abs(values - level).mean(axis=0) + np.finfo(float).tiny
         best = None
         for length_scale in _LENGTH_SCALES:
-            scaled = _Scaled.by(points, length_scale)
-            correlation = _correlation(scaled, scaled)
+            correlation = _correlation(points / length_scale)
             for noise in _NOISES:
                 noisy = correlation + (noise + _RIDGE) * np.eye(len(points))
                 inverse = cho_solve(cho_factor(noisy, lower=True), np.eye(len(points)))
@@ -71,28 +72,65 @@ class Interpolation:
         ----------
         points : array, shape (q, d)
         """
-        correlation = _correlation(_Scaled.by(points, self.length_scale), self._scaled_points)
-        known = np.einsum("ij,ij->i", correlation @ self.inverse, correlation)
-        return self.level + correlation @ self.coefficients, np.maximum(1.0 - known, 0.0)
+        values = np.tile(self.level, (len(points), 1))
+        unknown = np.empty(len(points))
+        _interpolate_all(np.ascontiguousarray(points), self.terms, values, unknown)
+        return values, unknown
 
     @cached_property
-    def _scaled_points(self):
-        return _Scaled.by(self.points, self.length_scale)
+    def terms(self) -> Terms:
+        """What a value is a sum of, for compiled loops."""
+        arrays = (self.points / self.length_scale, self.coefficients, self.inverse)
+        return Terms(*map(np.ascontiguousarray, arrays), float(self.length_scale))
 
 
-class _Scaled(NamedTuple):
-    """Points x in units of a length-scale, shape (m, d), and |x|²/2, shape (m,)."""
+class Terms(NamedTuple):
+    """Points in units of the length-scale, (m, d), coefficients, (m, k), inverse, (m, m)."""
 
     points: np.ndarray
-    half_squares: np.ndarray
-
-    @classmethod
-    def by(cls, points, length_scale):
-        x = points / length_scale
-        return cls(x, 0.5 * (x * x).sum(axis=1))
+    coefficients: np.ndarray
+    inverse: np.ndarray
+    length_scale: float
 
 
-def _correlation(left, right):
-    """exp(-|x - z|²/2) for every pair of rows of two sets of scaled points."""
-    products = left.points @ right.points.T
-    return np.exp(products - left.half_squares[:, None] - right.half_squares)
+@njit(cache=True)
+def interpolate(x: np.ndarray, terms: Terms, values: np.ndarray) -> float:
+    """Add to the level what the points say of x; which share of the variance is not known.
+
+    Compiled, and for one x: a chain asks for one at a time, which is over before NumPy has
+    looked at its arguments.
+
+    Parameters
+    ----------
+    x : array, shape (d,)
+    terms : Terms
+    values : array, shape (k,)
+        The level, in whose place the values are put.
+    """
+    points, coefficients, inverse, length_scale = terms
+    m, d = points.shape
+    correlation, explained = np.empty(m), np.zeros(m)
+    for i in range(m):
+        square = 0.0
+        for j in range(d):
+            square += (x[j] / length_scale - points[i, j]) ** 2
+        correlation[i] = math.exp(-0.5 * square)
+    for i in range(m):
+        row, added = inverse[i], coefficients[i]
+        for j in range(m):
+            explained[j] += correlation[i] * row[j]
+        for j in range(values.shape[0]):
+            values[j] += correlation[i] * added[j]
+    return max(1.0 - np.dot(explained, correlation), 0.0)
+
+
+@njit(cache=True)
+def _interpolate_all(points, terms, values, unknown):
+    for i in range(points.shape[0]):
+        unknown[i] = interpolate(points[i], terms, values[i])
+
+
+def _correlation(x):
+    """exp(-|x - z|²/2) for every pair of rows."""
+    half_squares = 0.5 * (x * x).sum(axis=1)
+    return np.exp(x @ x.T - half_squares[:, None] - half_squares)

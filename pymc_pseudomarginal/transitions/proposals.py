@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from pymc_pseudomarginal.transitions.fitted_density import FittedDensity
 
@@ -64,18 +66,19 @@ class FittedOrWalk:
 
 @dataclass(frozen=True)
 class FilteredWalk:
-    """A random walk whose steps must first pass by a fitted density, which costs nothing.
+    """A random walk past a fitted density, whose steps cost next to nothing.
 
-    What does not pass stays where it is, and nothing is evaluated there. The steps that do are
-    reversible with respect to the fitted density, whatever it is.
+    A few steps are accepted or not by that density, in turn; only where they lead is evaluated,
+    and nothing if none was accepted. They are reversible with respect to the fitted density,
+    whatever it is.
 
     Attributes
     ----------
     walk : RandomWalk
     density : FittedDensity
     share : float
-        Probability with which a step is put to the density at all; the others take the chain out
-        of places where the density is too low.
+        Probability with which steps are put to the density at all; otherwise a single one is
+        not, and takes the chain out of places where the density is too low.
 
     References
     ----------
@@ -88,13 +91,13 @@ class FilteredWalk:
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """A new theta or the same one, and the log ratio that is left to accept it by."""
-        new, log_ratio = self.walk(rng, theta)
-        if rng.uniform() >= self.share:
-            return new, log_ratio
-        here, there = self.density.log_density(np.stack([theta, new])).tolist()
-        if np.log(rng.uniform()) < there - here:
-            return new, here - there
-        return theta, 0.0
+        if rng.uniform() < self.share:
+            return self.density.walk(rng, theta, self._standardised_factor)
+        return self.walk(rng, theta)
+
+    @cached_property
+    def _standardised_factor(self):
+        return solve_triangular(self.density.base.factor, self.walk.factor, lower=True)
 
 
 def expected_acceptance(log_ratios_kept: np.ndarray, log_ratios_new: np.ndarray) -> float:

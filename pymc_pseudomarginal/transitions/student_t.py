@@ -9,8 +9,9 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import gammaln
 
-# Few enough for tails as heavy as a posterior may have, enough for a covariance to exist.
-_DEGREES = 6.0
+DEGREES = 6.0
+"""Few enough for tails as heavy as a posterior may have, enough for a covariance to exist."""
+
 # A density that is too wide loses a little everywhere, one that is too narrow sticks outside.
 _WIDER = 1.1
 _RIDGE = 1e-6
@@ -45,7 +46,7 @@ class StudentT:
     def draw_standardised(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Independent draws in units of the scale, from the centre, shape (count, d)."""
         z = rng.standard_normal((count, len(self.centre)))
-        return z * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, (count, 1)))
+        return z * np.sqrt(DEGREES / rng.chisquare(DEGREES, (count, 1)))
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """The thetas that these standardise to, shape (..., d) to (..., d)."""
@@ -62,15 +63,15 @@ class StudentT:
 
     def log_density_standardised(self, z: np.ndarray) -> np.ndarray:
         """Of thetas, at every row of what they standardise to, shape (m, d) to (m,)."""
-        half = 0.5 * (_DEGREES + z.shape[1])
-        return self._log_constant - half * np.log1p((z * z).sum(axis=1) / _DEGREES)
+        half = 0.5 * (DEGREES + z.shape[1])
+        return self._log_constant - half * np.log1p((z * z).sum(axis=1) / DEGREES)
 
     @cached_property
     def _log_constant(self):
         d = len(self.centre)
         return float(
-            gammaln(0.5 * (_DEGREES + d))
-            - gammaln(0.5 * _DEGREES)
-            - 0.5 * d * np.log(_DEGREES * np.pi)
+            gammaln(0.5 * (DEGREES + d))
+            - gammaln(0.5 * DEGREES)
+            - 0.5 * d * np.log(DEGREES * np.pi)
             - np.log(np.diagonal(self.factor)).sum()
         )

