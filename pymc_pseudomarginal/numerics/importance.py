@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,7 +31,7 @@ class ImportanceSet:
     @cached_property
     def log_estimate(self) -> float:
         """Log of the mean weight, whose exponential is unbiased for p(y)."""
-        return float(np.logaddexp.reduce(self.log_weights) - np.log(len(self.log_weights)))
+        return float(np.logaddexp.reduce(self.log_weights)) - math.log(len(self.log_weights))
 
     def pick(self, rng: np.random.Generator) -> np.ndarray:
         """One of the samples with probability proportional to its weight, shape (n,)."""

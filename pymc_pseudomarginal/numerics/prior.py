@@ -11,6 +11,7 @@ eigenvalues are bounded below by one (Rasmussen & Williams 2006, section 3.4.3).
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ def _cholesky(lower: np.ndarray, what: str) -> np.ndarray:
     """Lower Cholesky factor in the place of a lower triangle in Fortran order."""
     factor, info = lapack.dpotrf(lower, lower=1, clean=0, overwrite_a=1)
     # potrf lets NaN and infinity through; they show on the diagonal.
-    if info != 0 or not np.isfinite(factor.trace()):
+    if info != 0 or not math.isfinite(np.add.reduce(factor.diagonal())):
         raise NotPositiveDefinite(f"{what} is not positive definite (leading minor {info}).")
     return factor
 
@@ -198,7 +199,7 @@ class DenseFactor:
         self.cholesky = _cholesky(
             scaled_identity_plus(prior.covariance, self._root), "I + W^1/2 K W^1/2"
         )
-        self.log_determinant = 2.0 * float(np.log(self.cholesky.diagonal()).sum())
+        self.log_determinant = 2.0 * float(np.add.reduce(np.log(self.cholesky.diagonal())))
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """R v = W^1/2 B^-1 W^1/2 v = (K + W^-1)^-1 v for every row of v.

@@ -25,8 +25,9 @@ from pymc_pseudomarginal.transitions.effort import (
     Prospect,
     choose_effort,
 )
+from pymc_pseudomarginal.transitions.elliptical_slice import Bracket, SliceInfo, elliptical_slice
 from pymc_pseudomarginal.transitions.point_sets import POINT_SETS, best_normals, weighted_sampler
-from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional
+from pymc_pseudomarginal.transitions.pseudo_marginal import Conditional, State
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 
 # While the chain is tuned, and where there was no tuning.
@@ -52,6 +53,8 @@ class ImportanceStep(ExploringStep):
         None before the first draw.
     run : int
         Draws since the last acceptance.
+    bracket : Bracket
+        Of the slices that move f.
     """
 
     _settings = FOR_IMPORTANCE
@@ -108,6 +111,7 @@ class ImportanceStep(ExploringStep):
         """Forget the previous chain and tune anew."""
         self.effort = self._provisional()
         self.record: TuningRecord | None = None
+        self.bracket = Bracket()
         self.run = 0
         self._said: list = []
         super().start_chain()
@@ -142,8 +146,25 @@ class ImportanceStep(ExploringStep):
             if prospect is not None and prospect.effort.approximation != self._approximation_used:
                 self._change_approximation(prospect.effort.approximation, self.record)
 
+    def _move_latent(self, state: State) -> tuple[np.ndarray, SliceInfo]:
+        """Of a state, by elliptical slices."""
+        there = state.conditional
+        f, info = elliptical_slice(
+            self.rng,
+            state.f,
+            there.prior,
+            there.likelihood,
+            moves=self.latent_moves,
+            width=self.bracket.width,
+        )
+        if self.tune:
+            self.bracket = self.bracket.updated(info.angle)
+        return f, info
+
     def stop_tuning(self):
         """Freeze the proposal and where Newton or EP starts, and choose what is "auto"."""
+        if self.tune:
+            self.bracket = self.bracket.learnt()
         tuned = self.tune and self.record is not None
         super().stop_tuning()
         if tuned:

@@ -25,7 +25,7 @@ from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
 )
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.effort import SIZES, Effort
-from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
+from pymc_pseudomarginal.transitions.elliptical_slice import Bracket
 from pymc_pseudomarginal.transitions.hamiltonian import (
     Position,
     Trajectory,
@@ -53,6 +53,7 @@ class PseudoMarginalHMCState(StepMethodState):
     warm_start: WarmStart | None
     effort: Effort
     record: TuningRecord | None
+    bracket: Bracket
     run: int
     approximation: str = field(metadata={"frozen": True})
     n_importance: int | str = field(metadata={"frozen": True})
@@ -264,9 +265,7 @@ class PseudoMarginalHMC(ImportanceStep):
             approximate=self.tune,
         )
         conditional = state.conditional
-        f, moves = elliptical_slice(
-            self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
-        )
+        f, moves = self._move_latent(state)
         self._current_force = conditional.theta, position.force
         self._keep(conditional)
         # The scale of the random walk does not count here: at its target it stays.

@@ -21,7 +21,7 @@ from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
 )
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.effort import Effort
-from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
+from pymc_pseudomarginal.transitions.elliptical_slice import Bracket
 from pymc_pseudomarginal.transitions.fitted_density import FittedDensity
 from pymc_pseudomarginal.transitions.fitted_sites import FittedSites
 from pymc_pseudomarginal.transitions.pseudo_marginal import State, pseudo_marginal_mh
@@ -40,6 +40,7 @@ class PseudoMarginalMHState(StepMethodState):
     retained: ImportanceSet | None
     effort: Effort
     record: TuningRecord | None
+    bracket: Bracket
     run: int
     sites: FittedSites | None
     fitted: FittedDensity | None
@@ -248,9 +249,7 @@ class PseudoMarginalMH(FittedProposals):
             correlation=self.correlation,
         )
         conditional = state.conditional
-        f, moves = elliptical_slice(
-            self.rng, state.f, conditional.prior, conditional.likelihood, moves=self.latent_moves
-        )
+        f, moves = self._move_latent(state)
         self._keep(conditional)
         self.retained, self.last_theta = state.retained, conditional.theta
         self._adapt(conditional.theta, info.acceptance)

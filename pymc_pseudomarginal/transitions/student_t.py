@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 DEGREES = 6.0
@@ -54,8 +54,7 @@ class StudentT:
 
     def standardised(self, thetas: np.ndarray) -> np.ndarray:
         """Thetas in units of the scale, from the centre, shape (m, d) to (m, d)."""
-        z, _ = lapack.dtrtrs(self.factor, (thetas - self.centre).T, lower=1)
-        return z.T
+        return (thetas - self.centre) @ self._inverse_factor.T
 
     def log_density(self, thetas: np.ndarray) -> np.ndarray:
         """At every row, shape (m, d) to (m,)."""
@@ -65,6 +64,10 @@ class StudentT:
         """Of thetas, at every row of what they standardise to, shape (m, d) to (m,)."""
         half = 0.5 * (DEGREES + z.shape[1])
         return self._log_constant - half * np.log1p((z * z).sum(axis=1) / DEGREES)
+
+    @cached_property
+    def _inverse_factor(self):
+        return solve_triangular(self.factor, np.eye(len(self.centre)), lower=True)
 
     @cached_property
     def _log_constant(self):
