@@ -56,7 +56,7 @@ class FittedOrWalk:
 
     fitted: FittedDensity
     walk: RandomWalk
-    share: float = 0.95
+    share: float = 0.98
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """A new theta, and the log ratio of the densities that it is proposed by."""
@@ -87,7 +87,7 @@ class FilteredWalk:
 
     walk: RandomWalk
     density: FittedDensity
-    share: float = 0.95
+    share: float = 0.98
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """A new theta or the same one, and the log ratio that is left to accept it by."""
