@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from examples.benchmarks.tables import UNKNOWN, table
+from examples.benchmarks.tables import UNKNOWN, number, table
 from examples.paper.chains import SAMPLERS
 from examples.paper.claims import Claim
 from examples.paper.estimates import Estimate
@@ -65,6 +65,7 @@ def report(settings: Mapping, results: Mapping[str, dict]) -> str:
     parts = [finished.summary(SCHEMES), reading]
     for kernel, title in KERNELS.items():
         parts += [f"{title}:", _kernel_table(finished, kernel)]
+    parts.append(_against_the_paper(finished))
     pairs = [(PM, "AA"), (PM, "SURR"), (PM, "PM EP (1)"), (PM, "PM LA (64)")]
     pairs += [("PM LA (64)", "PM LA (1)"), ("default", PM)]
     parts += [
@@ -86,6 +87,26 @@ def _typical_error(finished: Finished) -> str:
         for estimate in [Estimate.of_mean(values)]
     ]
     return f" ({100 * np.median(relative):.0f} % of ESS in the median row)" if relative else ""
+
+
+def _against_the_paper(finished: Finished) -> str:
+    """Our ESS over the paper's for each scheme, over the cells; what that may mean."""
+    found = []
+    for scheme in SCHEMES:
+        logs = [
+            np.log(np.mean(values) / _published_ess(cell, scheme))
+            for cell in CELLS
+            if np.isfinite(_published_ess(cell, scheme))
+            and len(values := finished.values("ESS", cell, scheme))
+        ]
+        if logs:
+            low, middle, high = map(number, np.exp([min(logs), np.mean(logs), max(logs)]))
+            found.append(f"{scheme} {middle} ({low} to {high})")
+    return (
+        "ESS here over that of the paper, geometric means over the data sets, with the lowest and "
+        f"the highest: {'; '.join(found)}. That other data would move the PM schemes up and AA and "
+        "SURR down is possible, as these depend on how much the data say; it was not shown."
+    )
 
 
 def _few(finished: Finished) -> str:

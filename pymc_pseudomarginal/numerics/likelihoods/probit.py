@@ -13,9 +13,10 @@ from pymc_pseudomarginal.numerics.likelihoods.base import TiltedMoments
 _ROOT_2 = np.sqrt(2.0)
 _ROOT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-# Above the first Phi has no more than 16 zeros after the point, below the second erfc underflows
-# before long. No product of Phis passes the third by a factor that would underflow.
-_MODERATE, _LOWEST, _SMALL = -8.0, -30.0, 1e-250
+# Above the first Phi is so near to one that its digits are in 1 - Phi; below the second it has 16
+# zeros after the point, and below the third erfc underflows before long. A product of Phis that is
+# not below the fourth can take one more without underflow.
+_SURE, _MODERATE, _LOWEST, _SMALL = 4.0, -8.0, -30.0, 1e-250
 
 
 def inverse_mills_ratio(z: np.ndarray) -> np.ndarray:
@@ -107,7 +108,10 @@ def _add_log_probabilities(signs, f, sums):
         total, product = 0.0, 1.0
         for j in range(f.shape[1]):
             z = signs[j] * f[i, j]
-            if z > _MODERATE:
+            if z > _SURE:
+                rest = 0.5 * math.erfc(z / _ROOT_2)
+                total -= rest * (1.0 + rest * (1.0 / 2.0 + rest / 3.0))  # log(1 - rest)
+            elif z > _MODERATE:
                 product *= 0.5 * math.erfc(-z / _ROOT_2)
                 if product < _SMALL:
                     total += math.log(product)
