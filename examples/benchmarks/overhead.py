@@ -47,7 +47,7 @@ PARTS: tuple[tuple[Label, str, str], ...] = (
     ("building K", _MODEL, "prior"),
     ("Cholesky factor of K", "pymc_pseudomarginal.numerics:DensePrior", "cholesky"),
     (_whose_set, f"{_TRANSITION}:Conditional", "importance_set"),
-    ("elliptical slice", _STEP, "elliptical_slice"),
+    ("elliptical slice", f"{_STEP}:PseudoMarginalMH", "_move_latent"),
     ("f out of the point", _MODEL, "f"),
     ("f into the point", _MODEL, "stored_latent"),
     ("adaptation", f"{_STEP}:PseudoMarginalMH", "_adapt"),
