@@ -21,7 +21,7 @@ READING = (
     "samplers in turn. Means over the seeds. The proposal is chosen automatically in all of them. "
     "The last columns say what was chosen, for every seed, and the best fixed choice."
 )
-FULL = {"seconds": 8.0, "tune": 1000, "seeds": (1, 2)}
+FULL = {"seconds": 3.0, "tune": 1000, "seeds": (1, 2, 3)}
 QUICK = {"seconds": 1.0, "tune": 200, "seeds": (1,)}
 
 FIXED = {
