@@ -22,7 +22,7 @@ READING = (
     "brackets. The last two columns divide by the random walk with Laplace."
 )
 FULL = {
-    "seconds": {"n50": 10.0, "n200": 15.0, "n50ard": 140.0, "n200ard": 240.0},
+    "seconds": {"n50": 10.0, "n200": 15.0, "n50ard": 100.0, "n200ard": 240.0},
     "tune": 1000,
     "seeds": (1,),
 }
