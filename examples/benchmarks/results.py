@@ -87,13 +87,14 @@ class Results:
 
 
 def section(name: str, result: dict) -> str:
-    """Heading, how to read it, and the table of one benchmark."""
+    """Heading, how to read it, and the table of one benchmark.
+
+    A ``remark`` beside its rows is shown too: where these are not of one run, it says so.
+    """
     benchmark = BENCHMARKS[name]
     quick = " (shortened run)" if result["quick"] else ""
-    return (
-        f"## {benchmark.TITLE}{quick}\n\n{_wrapped(benchmark.READING)}\n\n"
-        f"{benchmark.as_markdown(result)}"
-    )
+    reading = " ".join([benchmark.READING, *([result["remark"]] if "remark" in result else [])])
+    return f"## {benchmark.TITLE}{quick}\n\n{_wrapped(reading)}\n\n{benchmark.as_markdown(result)}"
 
 
 def report(results: dict[str, dict]) -> str:
