@@ -22,11 +22,13 @@ READING = (
     "The same unmodified `gp.Latent` model for all, two chains on two cores, one BLAS thread each; "
     "those with f stored use `reparameterize=False`, so that PyMC computes no f to record. Delayed "
     "acceptance is by a fitted density. "
-    "ESS (bulk) and R-hat are those of the worst hyper-parameter, on the logarithmic scale, in all "
-    "chains together. Seconds are those of sampling, tuning included; compilation is the rest of "
-    "the call, with caches as they were found. The last two columns divide the ESS per second by "
-    "that of PyMC's NUTS and of nutpie. Several seeds give medians, with quartiles in brackets. An "
-    "R-hat far from 1 says that the ESS beside it, and every ratio with it, cannot be trusted."
+    "ESS and R-hat are those of the worst hyper-parameter, on the logarithmic scale, in all chains "
+    "together. ESS is of the bulk, and so are the rates; beside it are those of the standard "
+    "deviation and of the tails (5 % and 95 %), as ArviZ computes them. Seconds are those of "
+    "sampling, tuning included; compilation is the rest of the call, with caches as they were "
+    "found. The last two columns divide the ESS per second by that of PyMC's NUTS and of nutpie. "
+    "Several seeds give medians, with quartiles in brackets. An R-hat far from 1 says that the ESS "
+    "beside it, and every ratio with it, cannot be trusted."
 )
 FULL = {
     "problems": ("n50", "n200", "n200ard"),
@@ -61,6 +63,12 @@ STEPS = {
 # A draw by trajectories takes longer, and is worth more.
 _SHORTER = {"hmc": 4}
 CHAINS = 2
+METHODS = {
+    "ess": {"method": "bulk"},
+    "ess_sd": {"method": "sd"},
+    "ess_tail": {"method": "tail", "prob": (0.05, 0.95)},
+}
+"""What effective draws are counted for, as ArviZ names it."""
 HYPERPARAMETERS = ("ls", "sigma")
 
 
@@ -148,7 +156,7 @@ def sample(problem: str, sampler: str, draws: int, tune: int, seed: int) -> dict
     return {
         "seconds": seconds,
         "compilation": call - seconds,
-        "ess": _finite(min(float(az.ess(chain)) for chain in chains)),
+        **{name: _worst_ess(chains, method) for name, method in METHODS.items()},
         "rhat": _finite(max(float(az.rhat(chain)) for chain in chains)),
     }
 
@@ -180,6 +188,10 @@ def _log_chains(posterior) -> Iterator[np.ndarray]:
         yield from np.moveaxis(values.reshape(*values.shape[:2], -1), -1, 0)
 
 
+def _worst_ess(chains: list[np.ndarray], method: dict) -> float | None:
+    return _finite(min(float(az.ess(chain, **method)) for chain in chains))
+
+
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
@@ -195,8 +207,8 @@ def as_markdown(result: dict) -> str:
                 groups[problem, sampler] = same
     rates = {key: _rate(rows) for key, rows in groups.items()}
     header = (
-        *("problem", "sampler", "draws", "seconds", "compilation", "worst ESS", "worst R-hat"),
-        *("ESS per second", "over NUTS (PyMC)", "over nutpie"),
+        *("problem", "sampler", "draws", "seconds", "compilation", "worst ESS", "sd", "tails"),
+        *("worst R-hat", "ESS per second", "over NUTS (PyMC)", "over nutpie"),
     )
     rows = []
     for (problem, sampler), same in groups.items():
@@ -225,16 +237,16 @@ def _cells(rows: list[dict]) -> tuple[str, ...]:
     draws = str(CHAINS * rows[0]["draws"])
     for row in rows:
         if row.get("failed"):
-            return draws, "failed", *[UNKNOWN] * 4
+            return draws, "failed", *[UNKNOWN] * 6
         if row.get("timed_out"):
             done = f", {row['done']} of {row['total']} draws with tuning" if "done" in row else ""
-            return draws, f"ended after {row['time_limit']:.0f}{done}", *[UNKNOWN] * 4
+            return draws, f"ended after {row['time_limit']:.0f}{done}", *[UNKNOWN] * 6
     middle = {
-        name: _median([row[name] for row in rows])
-        for name in ("seconds", "compilation", "ess", "rhat")
+        name: _median([row.get(name) for row in rows])
+        for name in ("seconds", "compilation", *METHODS, "rhat")
     }
     rhat = UNKNOWN if middle["rhat"] is None else f"{middle['rhat']:.3f}"
-    shown = [number(middle[name]) for name in ("seconds", "compilation", "ess")]
+    shown = [number(middle[name]) for name in ("seconds", "compilation", *METHODS)]
     return draws, *shown, rhat, spread(_rate(rows))
 
 

@@ -1,9 +1,9 @@
-"""A density of theta fitted to tuning draws, from which nearly independent draws are proposed.
+"""A density of theta fitted to tuning draws, across which theta is moved.
 
 A Student t with the moments of the draws comes first. What is left of the log posterior density
 is interpolated between values at some thetas, and the product g(theta) = t(theta) exp(r(theta)) is
-nearly the posterior itself. A few Metropolis steps with independent proposals from t, which
-evaluate g alone and no covariance, lead from theta to a draw that is almost one of g; those of a
+nearly the posterior itself. Draws of t that are weighted by exp(r), which needs no covariance, lead
+from theta to a draw that is almost one of g, on the other side of it if possible; steps of a
 random walk lead less far. Either are reversible with respect to g, so that what is left for the
 acceptance of the whole is pi(new) / g(new) relative to pi(theta) / g(theta), whatever g is.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from pymc_pseudomarginal.transitions.interpolation import Interpolation, Terms, interpolate
+from pymc_pseudomarginal.transitions.overrelaxation import opposite_member
 from pymc_pseudomarginal.transitions.student_t import DEGREES, StudentT
 
 # Depth at which r levels off, and the share of it beyond which r is as low as it gets.
@@ -28,8 +29,8 @@ _ALMOST = 0.999
 _CAUTION = 2.0
 # Added to a variance, so that rounding of one near zero is not magnified by its root.
 _SMOOTHING = 1e-4
-# Steps of the inner chain: enough to leave theta behind unless hardly any is accepted.
-_STEPS = 5
+# Draws of t among which the next theta is looked for.
+_POOL = 32
 # Steps of a walk to each hyper-parameter.
 _STEPS_EACH = 8
 
@@ -81,22 +82,21 @@ class FittedDensity:
         Where it is not known it is rather too high than too low: a density that is too high costs
         a proposal, one that is too low holds the chain.
         """
-        z = np.ascontiguousarray(z)
-        return np.array([_correction(row, self._compiled) for row in z])
+        return _corrections(np.ascontiguousarray(z), self._compiled)
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """Where a few steps that leave g invariant lead, and log g(theta) - log g(there).
+        """Another theta by a move that leaves g invariant, and log g(theta) - log g(there).
 
         References
         ----------
         Liu (2001), Monte Carlo Strategies in Scientific Computing, section 9.4.3, surrogate
         transitions.
         """
-        start = self.base.standardised(theta[None])[0]
-        proposed = self.base.draw_standardised(rng, _STEPS)
-        uniforms = rng.uniform(size=_STEPS)
-        moved, end, log_ratio = _independent_steps(start, proposed, uniforms, self._compiled)
-        return (self.base.at(end), log_ratio) if moved else (theta, 0.0)
+        start = self.base.standardised(theta[None])
+        pool = np.concatenate([start, self.base.draw_standardised(rng, _POOL)])
+        direction = rng.standard_normal(len(theta))
+        i, log_ratio = _across(pool, direction, rng.uniform(size=2), self._compiled)
+        return (self.base.at(pool[i]), log_ratio) if i else (theta, 0.0)
 
     def walk(
         self, rng: np.random.Generator, theta: np.ndarray, factor: np.ndarray
@@ -111,10 +111,10 @@ class FittedDensity:
             L, standardised.
         """
         steps = rng.standard_normal((_STEPS_EACH * len(theta), len(theta))) @ factor.T
-        start = self.base.standardised(theta[None])[0]
+        start = self.base.standardised(theta[None])
         uniforms = rng.uniform(size=len(steps))
         moved, end, log_ratio = _walk(start, steps, uniforms, self._compiled)
-        return (self.base.at(end), log_ratio) if moved else (theta, 0.0)
+        return (self.base.at(end[0]), log_ratio) if moved else (theta, 0.0)
 
     @cached_property
     def _compiled(self):
@@ -130,41 +130,41 @@ class _Compiled(NamedTuple):
 
 
 @njit(cache=True)
-def _correction(z, density):
-    """R at one standardised theta, shape (d,)."""
-    depth = np.full(1, density.level)
-    unknown = interpolate(z, density.terms, depth)
-    margin = _CAUTION * density.scale * math.sqrt(unknown + _SMOOTHING)
-    share = min(max((depth[0] - margin) / _DEEPEST, 0.0), _ALMOST)
-    return _DEEPEST * math.log1p(-share)
+def _corrections(z, density):
+    """R at standardised thetas, shape (k, d) to (k,)."""
+    depths = np.full((len(z), 1), density.level)
+    unknown = interpolate(z, density.terms, depths)
+    found = np.empty(len(z))
+    for i in range(len(z)):
+        margin = _CAUTION * density.scale * math.sqrt(unknown[i] + _SMOOTHING)
+        share = min(max((depths[i, 0] - margin) / _DEEPEST, 0.0), _ALMOST)
+        found[i] = _DEEPEST * math.log1p(-share)
+    return found
 
 
 @njit(cache=True)
 def _log_base(z):
-    """The t density, up to a constant."""
+    """The t density, up to a constant, at one standardised theta, shape (d,)."""
     return -0.5 * (DEGREES + z.shape[0]) * math.log1p(np.dot(z, z) / DEGREES)
 
 
 @njit(cache=True)
-def _independent_steps(start, proposed, uniforms, density):
-    """Whether g accepts any of the draws of t, the last such, log g(start) - log g there."""
-    first = here = _correction(start, density)
-    at, moved = start, False
-    for i in range(len(proposed)):
-        there = _correction(proposed[i], density)
-        if math.log(uniforms[i]) < there - here:
-            here, at, moved = there, proposed[i], True
-    return moved, at, first - here + _log_base(start) - _log_base(at)
+def _across(pool, direction, uniforms, density):
+    """The member of a pool to take after the first, log g(first) - log g there."""
+    corrections = _corrections(pool, density)
+    weights = np.exp(corrections - corrections.max())
+    i = opposite_member(np.dot(pool, direction), weights, uniforms)
+    return i, corrections[0] - corrections[i] + _log_base(pool[0]) - _log_base(pool[i])
 
 
 @njit(cache=True)
 def _walk(start, steps, uniforms, density):
     """Whether g accepts any of the steps, where they lead, log g(start) - log g there."""
-    first = here = _correction(start, density) + _log_base(start)
+    first = here = _corrections(start, density)[0] + _log_base(start[0])
     at, moved = start, False
     for i in range(len(steps)):
         new = at + steps[i]
-        there = _correction(new, density) + _log_base(new)
+        there = _corrections(new, density)[0] + _log_base(new[0])
         if math.log(uniforms[i]) < there - here:
             here, at, moved = there, new, True
     return moved, at, first - here

@@ -73,8 +73,7 @@ class Interpolation:
         points : array, shape (q, d)
         """
         values = np.tile(self.level, (len(points), 1))
-        unknown = np.empty(len(points))
-        _interpolate_all(np.ascontiguousarray(points), self.terms, values, unknown)
+        unknown = interpolate(np.ascontiguousarray(points), self.terms, values)
         return values, unknown
 
     @cached_property
@@ -94,40 +93,34 @@ class Terms(NamedTuple):
 
 
 @njit(cache=True)
-def interpolate(x: np.ndarray, terms: Terms, values: np.ndarray) -> float:
-    """Add to the level what the points say of x; which share of the variance is not known.
+def interpolate(x: np.ndarray, terms: Terms, values: np.ndarray) -> np.ndarray:
+    """Add to the level what the points say of every x; which share of the variance is not known.
 
-    Compiled, and for one x: a chain asks for one at a time, which is over before NumPy has
-    looked at its arguments.
+    Compiled: a chain asks for few at a time, which is over before NumPy has looked at its
+    arguments.
 
     Parameters
     ----------
-    x : array, shape (d,)
+    x : array, shape (q, d)
     terms : Terms
-    values : array, shape (k,)
-        The level, in whose place the values are put.
+    values : array, shape (q, k)
+        The level in every row, in whose place the values are put.
+
+    Returns
+    -------
+    array, shape (q,)
     """
     points, coefficients, inverse, length_scale = terms
-    m, d = points.shape
-    correlation, explained = np.empty(m), np.zeros(m)
-    for i in range(m):
-        square = 0.0
-        for j in range(d):
-            square += (x[j] / length_scale - points[i, j]) ** 2
-        correlation[i] = math.exp(-0.5 * square)
-    for i in range(m):
-        row, added = inverse[i], coefficients[i]
-        for j in range(m):
-            explained[j] += correlation[i] * row[j]
-        for j in range(values.shape[0]):
-            values[j] += correlation[i] * added[j]
-    return max(1.0 - np.dot(explained, correlation), 0.0)
-
-
-@njit(cache=True)
-def _interpolate_all(points, terms, values, unknown):
-    for i in range(points.shape[0]):
-        unknown[i] = interpolate(points[i], terms, values[i])
+    correlation = np.empty((len(x), len(points)))
+    for i in range(len(x)):
+        for j in range(len(points)):
+            square = 0.0
+            for k in range(x.shape[1]):
+                square += (x[i, k] / length_scale - points[j, k]) ** 2
+            correlation[i, j] = math.exp(-0.5 * square)
+    values += np.dot(correlation, coefficients)
+    explained = np.dot(correlation, inverse) * correlation
+    return np.array([max(1.0 - row.sum(), 0.0) for row in explained])
 
 
 def _correlation(x):
