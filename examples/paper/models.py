@@ -55,18 +55,25 @@ def prior_draw(
 
 
 @cache
-def simulated(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def simulated(n: int, d: int, data_set: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Inputs uniform in the unit cube and labels of the model, half of them of each class.
 
     The paper does not say with which length-scale it simulated more than two inputs. It grows here
     as distances do, with the square root of d.
+
+    Parameters
+    ----------
+    n, d : int
+    data_set : int
+        One of as many as are wanted.
 
     Returns
     -------
     X : array, shape (n, d)
     y : array, shape (n,)
     """
-    rng = np.random.default_rng(seed_of("simulated", n, d))
+    names = ("simulated", n, d, data_set) if data_set else ("simulated", n, d)
+    rng = np.random.default_rng(seed_of(*names))
     X = rng.uniform(size=(4 * n, d))
     squares = ((X[:, None] - X) ** 2).sum(axis=-1)
     K = VARIANCE * np.exp(-0.5 * squares / (LENGTHSCALE**2 * d / 2.0)) + 1e-6 * np.eye(4 * n)

@@ -104,8 +104,7 @@ def _against_the_paper(finished: Finished) -> str:
             found.append(f"{scheme} {middle} ({low} to {high})")
     return (
         "ESS here over that of the paper, geometric means over the data sets, with the lowest and "
-        f"the highest: {'; '.join(found)}. That other data would move the PM schemes up and AA and "
-        "SURR down is possible, as these depend on how much the data say; it was not shown."
+        f"the highest: {'; '.join(found)}. The next section has how far that depends on the data."
     )
 
 
