@@ -17,13 +17,16 @@ READING = (
     "The most memory that sampling held at any moment beyond what the process held before the "
     "first draw (model and step built, K and everything compiled), as a number of n×n arrays of "
     "64-bit numbers: the median over fresh processes, with the quartiles in brackets. Tuning and "
-    "the draws after it are included."
+    "the draws after it are included. What is freed goes back to the system at once; the C library "
+    "may otherwise keep an array or so in reserve."
 )
 FULL = {"n": 2000, "tune": 5, "draws": 5, "repetitions": 3}
-# At n = 200 an array is smaller than what the allocator keeps in reserve.
+# At n = 200 an array is smaller than what the rest of the process takes and gives back.
 QUICK = {"n": 768, "tune": 5, "draws": 5, "repetitions": 1}
 
 SAMPLERS = (("laplace", 1), ("ep", 16))
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def measure(n: int, tune: int, draws: int, repetitions: int) -> dict:
@@ -42,6 +45,7 @@ def peak_arrays(
     approximation: str, n_importance: int, n: int, tune: int, draws: int
 ) -> dict[str, float | None]:
     """Peak memory of this process while it samples; None where the system does not tell it."""
+    _keep_no_reserve(8 * n**2)
     chain = Chain(probit_model(n, 2), approximation=approximation, n_importance=n_importance)
     gc.collect()
     _return_free_memory()
@@ -54,6 +58,15 @@ def peak_arrays(
     for _ in range(draws):
         chain.draw()
     return {"arrays": (_status_bytes("VmHWM") - before) / (8 * n**2)}
+
+
+def _keep_no_reserve(size: int) -> None:
+    """Have the C library ask the system for arrays of this size each by itself; glibc alone can.
+
+    By default it stops to do so once one was freed, up to 32 MB, and keeps what is freed later.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, size // 2)
 
 
 def _return_free_memory() -> None:
