@@ -74,13 +74,13 @@ def simulated(n: int, d: int, data_set: int = 0) -> tuple[np.ndarray, np.ndarray
     """
     names = ("simulated", n, d, data_set) if data_set else ("simulated", n, d)
     rng = np.random.default_rng(seed_of(*names))
-    X = rng.uniform(size=(4 * n, d))
-    squares = ((X[:, None] - X) ** 2).sum(axis=-1)
-    K = VARIANCE * np.exp(-0.5 * squares / (LENGTHSCALE**2 * d / 2.0)) + 1e-6 * np.eye(4 * n)
-    f = np.linalg.cholesky(K) @ rng.standard_normal(4 * n)
-    y = (f + rng.standard_normal(4 * n) > 0).astype(int)
-    chosen = np.concatenate([np.flatnonzero(y == label)[: n // 2] for label in (0, 1)])
-    if len(chosen) < n:
-        raise ValueError(f"Too few labels of one class among {4 * n} simulated ones.")
+    chosen = np.empty(0, dtype=int)
+    while len(chosen) < n:  # f may be of one sign nearly everywhere
+        X = rng.uniform(size=(4 * n, d))
+        squares = ((X[:, None] - X) ** 2).sum(axis=-1)
+        K = VARIANCE * np.exp(-0.5 * squares / (LENGTHSCALE**2 * d / 2.0)) + 1e-6 * np.eye(4 * n)
+        f = np.linalg.cholesky(K) @ rng.standard_normal(4 * n)
+        y = (f + rng.standard_normal(4 * n) > 0).astype(int)
+        chosen = np.concatenate([np.flatnonzero(y == label)[: n // 2] for label in (0, 1)])
     rng.shuffle(chosen)
     return X[chosen], y[chosen]
