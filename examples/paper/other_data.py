@@ -100,10 +100,9 @@ def report(settings: Mapping, results: Mapping[str, dict]) -> str:
         "like those of Table 1 with other seeds, from the prior, with "
         f"{settings['burn_in']} iterations of burn-in and {settings['draws']} to keep. ESS of the "
         "worst hyper-parameter per 10 000 iterations, on the logarithmic scale; *below* is on how "
-        "many data sets it is less than in the paper. A length-scale near zero is far away on the "
-        "logarithmic scale, and AA and SURR stay there for long: the last column has the median "
-        "for the hyper-parameters themselves. The paper does not say which it took. Errors of the "
-        "claims come from the variation between data sets.\n\n"
+        "many data sets it is less than in the paper. The last column has the median for the "
+        "hyper-parameters themselves; which of the two scales the paper took is not known. Errors "
+        "of the claims come from the variation between data sets.\n\n"
         + table([*header, "below", "median on the natural scale"], rows)
     )
 
