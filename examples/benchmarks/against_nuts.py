@@ -51,11 +51,13 @@ PROBLEMS = {
 SAMPLERS = {
     "nuts": "NUTS (PyMC)",
     "nutpie": "NUTS (nutpie)",
+    "plain": "PseudoMarginalMH, random walk, f stored",
     "walk": "PseudoMarginalMH, random walk, delayed acceptance, f stored",
     "mh": "PseudoMarginalMH, f stored",
     "hmc": "PseudoMarginalHMC, f stored",
 }
 STEPS = {
+    "plain": partial(pmpm.PseudoMarginalMH, proposal="random-walk"),
     "walk": partial(pmpm.PseudoMarginalMH, proposal="random-walk", delayed_acceptance=True),
     "mh": pmpm.PseudoMarginalMH,
     "hmc": pmpm.PseudoMarginalHMC,
