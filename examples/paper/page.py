@@ -22,7 +22,7 @@ INTRODUCTION = (
     "that are positive if the claim is true: it *holds*, or *does not hold*, where the estimate is "
     f"{DECISIVE:g} standard errors or more from zero, and is *undecided* otherwise. "
     "Among so many a few verdicts will be wrong by chance. Each section names its scale: *quick* "
-    "takes about 20 minutes on two cores for all experiments together, *paper* has the paper's own "
+    "takes 10 to 20 minutes on two cores for all experiments together, *paper* has the paper's own "
     "lengths, and *medium* lies between."
 )
 
