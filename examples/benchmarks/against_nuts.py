@@ -26,9 +26,10 @@ READING = (
     "together. ESS is of the bulk, and so are the rates; beside it are those of the standard "
     "deviation and of the tails (5 % and 95 %), as ArviZ computes them. Seconds are those of "
     "sampling, tuning included; compilation is the rest of the call, with caches as they were "
-    "found. The last two columns divide the ESS per second by that of PyMC's NUTS and of nutpie. "
-    "Several seeds give medians, with quartiles in brackets. An R-hat far from 1 says that the ESS "
-    "beside it, and every ratio with it, cannot be trusted."
+    "found. The last columns divide the ESS per second by that of PyMC's NUTS and of nutpie, and "
+    "those of the standard deviation and of the tails by nutpie's. Several seeds give medians, "
+    "with quartiles in brackets. An R-hat far from 1 says that the ESS beside it, and every ratio "
+    "with it, cannot be trusted."
 )
 FULL = {
     "problems": ("n50", "n200", "n200ard"),
@@ -72,6 +73,8 @@ METHODS = {
 }
 """What effective draws are counted for, as ArviZ names it."""
 HYPERPARAMETERS = ("ls", "sigma")
+# In which ESS, and with whom.
+_COMPARED = (("nuts", "ess"), ("nutpie", "ess"), ("nutpie", "ess_sd"), ("nutpie", "ess_tail"))
 
 
 def measure(
@@ -207,16 +210,17 @@ def as_markdown(result: dict) -> str:
             same = [row for row in result["rows"] if key <= row.items()]
             if same:
                 groups[problem, sampler] = same
-    rates = {key: _rate(rows) for key, rows in groups.items()}
+    rates = {(*key, name): _rate(rows, name) for key, rows in groups.items() for name in METHODS}
     header = (
         *("problem", "sampler", "draws", "seconds", "compilation", "worst ESS", "sd", "tails"),
         *("worst R-hat", "ESS per second", "over NUTS (PyMC)", "over nutpie"),
+        *("sd, over nutpie", "tails, over nutpie"),
     )
     rows = []
     for (problem, sampler), same in groups.items():
         ratios = [
-            _ratio(rates[problem, sampler], rates.get((problem, reference)))
-            for reference in ("nuts", "nutpie")
+            _ratio(rates[problem, sampler, name], rates.get((problem, reference, name)))
+            for reference, name in _COMPARED
         ]
         rows.append((_title(problem), SAMPLERS[sampler], *_cells(same), *ratios))
     return table(header, rows)
@@ -228,11 +232,11 @@ def _title(problem: str) -> str:
     return f"n = {settings['n']}, d = {settings['d']}{ard}"
 
 
-def _rate(rows: list[dict]) -> dict[str, float] | None:
-    """ESS per second over the seeds; None if a run has none."""
-    if any(row.get("ess") is None for row in rows):
+def _rate(rows: list[dict], name: str = "ess") -> dict[str, float] | None:
+    """ESS per second over the seeds, of one of `METHODS`; None if a run has none."""
+    if any(row.get(name) is None for row in rows):
         return None
-    return quartiles([row["ess"] / row["seconds"] for row in rows])
+    return quartiles([row[name] / row["seconds"] for row in rows])
 
 
 def _cells(rows: list[dict]) -> tuple[str, ...]:

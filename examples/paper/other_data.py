@@ -122,7 +122,7 @@ def claims(settings: Mapping, results: Mapping[str, dict]) -> list[Claim]:
             continue
         for j, other in enumerate(SCHEMES[1:], start=1):
             mean = Estimate.of_mean(logs[:, 0] - logs[:, j])
-            text = f"n={n} d={d}: {PM} has a higher ESS per iteration than {other}, on any data"
+            text = f"n={n} d={d}: {PM} has a higher ESS per iteration than {other}, over data sets"
             quantity = f"log ratio of ESS, mean of {len(logs)} data sets"
             found.append(Claim(text, quantity, mean.value, mean.error))
     return found

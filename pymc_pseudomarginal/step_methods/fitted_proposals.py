@@ -113,6 +113,6 @@ class FittedProposals(ImportanceStep):
 def _pays(fitted: FittedDensity) -> bool:
     """Whether draws of the fitted density move theta faster than the walk."""
     acceptance = expected_acceptance(fitted.errors, fitted.errors)
-    # Effective draws to each draw: of an independence sampler about a / (2 - a), of a
-    # tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
+    # Effective draws to each draw: of an independence sampler about a / (2 - a), which moves across
+    # the density exceed; of a tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
     return acceptance / (2.0 - acceptance) > 0.3 / len(fitted.base.centre)

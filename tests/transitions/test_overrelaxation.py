@@ -1,5 +1,7 @@
 """Overrelaxation: balance between the members of a pool, and draws that lie opposite each other."""
 
+from functools import cache
+
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import kstest
@@ -13,6 +15,7 @@ WEIGHTS = np.array([0.9, 0.2, 0.5, 1.0, 0.05])
 CELLS = 400
 
 
+@cache
 def frequencies(member):
     """w_i P(i -> j) of a rule (places, weights, uniforms) -> j, shape (5, 5)."""
     grid = (np.arange(CELLS) + 0.5) / CELLS
@@ -40,10 +43,10 @@ def test_a_move_is_as_likely_as_its_reverse():
     assert asymmetry(frequencies(without_weights)) > 0.1
 
 
-def test_every_member_is_left_and_reached_by_its_weight():
-    matrix = frequencies(opposite_member)
-    np.testing.assert_allclose(matrix.sum(axis=1), WEIGHTS)
-    np.testing.assert_allclose(matrix.sum(axis=0), WEIGHTS, atol=4.0 / CELLS)
+def test_every_member_is_reached_by_its_weight():
+    reached = frequencies(opposite_member).sum(axis=0)
+    np.testing.assert_allclose(reached, WEIGHTS, atol=4.0 / CELLS)
+    assert np.abs(frequencies(without_weights).sum(axis=0) - WEIGHTS).max() > 0.1
 
 
 def test_positions_stay_uniform_and_their_distance_from_the_middle_is_new():
