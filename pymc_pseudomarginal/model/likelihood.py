@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pymc as pm
@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_pseudomarginal.model.closed_forms import ClosedForm, find_closed_form
-from pymc_pseudomarginal.model.dependence import NO_LATENT, find_owners
+from pymc_pseudomarginal.model.dependence import NO_LATENT, find_owners, is_separable
 from pymc_pseudomarginal.model.errors import UnsupportedModelError
 from pymc_pseudomarginal.model.factors import Factor, concatenate, read_factors
 from pymc_pseudomarginal.model.graph import INTERPRETED, depends_on
@@ -156,10 +156,15 @@ class Observation:
     def _bind_graph(self, sizes, point) -> LikelihoodFunction:
         functions = self.functions
         rng = np.random.default_rng(0)
-        owners, coupled = find_owners(lambda f: functions.log_elements(*point, f), self.size, rng)
-        ends = np.cumsum(sizes)
-        for factor, part in zip(self.factors, np.split(coupled, ends[:-1]), strict=True):
-            if part.any() and not self._has_diagonal_hessian(factor, point, rng):
+        log_elements = partial(functions.log_elements, *point)
+        owners, coupled = find_owners(log_elements, self.size, rng)
+        member = np.repeat(np.arange(len(sizes)), sizes)
+        for i, factor in enumerate(self.factors):
+            # What comes as one sum may still be one over the elements of f.
+            terms = np.flatnonzero(coupled & (member == i))
+            if len(terms) and not is_separable(
+                lambda f, terms=terms: log_elements(f)[:, terms], self.size, rng
+            ):
                 raise UnsupportedModelError(
                     f"The likelihood of {factor.name!r} ({factor.kind}) couples elements of the "
                     f"latent {self.latent.name!r}: p(y|f) must be a product of terms with one "
@@ -174,22 +179,6 @@ class Observation:
                 (np.ones(len(owners)), (rows, columns)), shape=(self.size, len(owners))
             )
         return lambda theta: GraphLikelihood(functions, theta, collect, self.names)
-
-    def _has_diagonal_hessian(self, factor, point, rng) -> bool:
-        """Whether a factor that comes as one sum is a sum over the elements of f."""
-        v = pt.vector("v", shape=(self.size,))
-        gradient = pt.grad(concatenate(list(factor.elements)).sum(), self.f)
-        diagonal = pt.grad(gradient.sum(), self.f, disconnected_inputs="ignore")
-        product = pt.grad((gradient * v).sum(), self.f, disconnected_inputs="ignore")
-        function = compile_graph(
-            [*self.parameters, self.f, v],
-            [diagonal, product],
-            mode=INTERPRETED,
-            on_unused_input="ignore",
-        )
-        f0, v0 = rng.standard_normal((2, self.size))
-        h, hv = function(*point, f0, v0)
-        return bool(np.allclose(hv, h * v0, rtol=1e-6, atol=1e-8))
 
     @property
     def names(self) -> str:

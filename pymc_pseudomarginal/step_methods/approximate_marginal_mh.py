@@ -6,10 +6,10 @@ from dataclasses import field
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
 from pymc_pseudomarginal.arguments import check_approximation
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.marginal_step import MarginalStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.approximate_marginal import approximate_marginal_mh
@@ -17,7 +17,7 @@ from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 
 @dataclass_state
-class ApproximateMarginalState(StepMethodState):
+class ApproximateMarginalState(LatentGaussianState):
     """All that the next draw depends on besides the point itself."""
 
     tune: bool

@@ -8,6 +8,8 @@ from contextlib import nullcontext
 import numpy as np
 import pymc as pm
 from pymc.exceptions import SamplingError
+from pymc.step_methods.compound import StepMethodState
+from pymc.step_methods.state import dataclass_state
 from pytensor.graph.basic import Variable
 from threadpoolctl import ThreadpoolController
 
@@ -17,12 +19,25 @@ from pymc_pseudomarginal.numerics.likelihoods import Likelihood
 from pymc_pseudomarginal.step_methods.compat import ChainStep, is_worker
 
 
+@dataclass_state
+class LatentGaussianState(StepMethodState):
+    """What the next draw of any of the step methods depends on besides the point itself."""
+
+    under_way: bool
+
+
 class LatentGaussianStep(ChainStep):
     """Base of the step methods: reads the model and limits BLAS to one thread.
 
     A subclass implements `_step`, `_idle_statistics` and `start_chain`. One BLAS thread
     makes the draws the same wherever a chain runs: from about n = 200 a Cholesky factor
     on several threads is rounded differently, and processes differ in their threads.
+
+    Attributes
+    ----------
+    under_way : bool
+        Whether the chain has made a draw: a failure is then a draw that is lost, not a
+        start that is impossible.
     """
 
     latent_model: LatentGaussianModel
@@ -32,7 +47,7 @@ class LatentGaussianStep(ChainStep):
         self._blas = ThreadpoolController().select(user_api="blas")
         self._limited = False
         self._likelihood_at: Callable[[np.ndarray], Likelihood] | None = None
-        self._under_way = False
+        self.under_way = False
         self.rng = np.random.default_rng(rng)
 
     def _likelihood(self, theta: np.ndarray) -> Likelihood:
@@ -50,7 +65,7 @@ class LatentGaussianStep(ChainStep):
     def start_chain(self) -> None:
         """Forget the previous chain; the data may have changed since (`pm.set_data`)."""
         self._likelihood_at = None
-        self._under_way = False
+        self.under_way = False
         if is_worker():
             # For good: other step methods, and a trace that is kept here, compute between steps.
             self._one_blas_thread()
@@ -64,10 +79,10 @@ class LatentGaussianStep(ChainStep):
         except NumericalFailure as failure:
             # A proposal that fails is rejected inside; this is the point itself, where
             # the chain starts or where another step has gone.
-            if not self._under_way:
+            if not self.under_way:
                 raise SamplingError(self._cannot_start(point, failure)) from failure
             updates, statistics = {}, self._idle_statistics()
-        self._under_way = True
+        self.under_way = True
         # The trace reads a point's values by position, so the order of its keys stays.
         return {name: updates.get(name, value) for name, value in point.items()}, [statistics]
 

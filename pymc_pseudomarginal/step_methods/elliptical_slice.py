@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.latent_step import LatentStep
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
 
 
 @dataclass_state
-class EllipticalSliceState(StepMethodState):
-    """The step keeps nothing between draws but its random generator."""
+class EllipticalSliceState(LatentGaussianState):
+    """The step keeps nothing of its own between draws."""
 
 
 class EllipticalSlice(LatentStep):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 
 from pymc_pseudomarginal.arguments import check_choice
+from pymc_pseudomarginal.numerics import NumericalFailure
+from pymc_pseudomarginal.step_methods.compat import message
 from pymc_pseudomarginal.step_methods.exploring_step import FEW
 from pymc_pseudomarginal.step_methods.importance_step import ImportanceStep
 from pymc_pseudomarginal.transitions.effort import FITTED, while_tuned
@@ -16,10 +20,20 @@ from pymc_pseudomarginal.transitions.proposals import (
     Proposal,
     expected_acceptance,
 )
+from pymc_pseudomarginal.transitions.pseudo_marginal import Info, State
 from pymc_pseudomarginal.transitions.student_t import StudentT
+from pymc_pseudomarginal.transitions.trial import acceptance_on_trial
 from pymc_pseudomarginal.transitions.tuning_record import TuningRecord
 
 PROPOSALS = ("auto", "random-walk", "fitted")
+
+# Acceptance on trial below which nothing fitted is used, asked for or not: an independence sampler
+# with it has 0.08 effective draws to a draw, as a random walk has in four dimensions, and what
+# is accepted less often in the mean is so because it is hardly ever in places.
+_FAIR = 0.15
+# Fresh proposals on trial to each hyper-parameter; half as many are counted. Exploring for the fit
+# took twice as many evaluations.
+_TRIALS_EACH = 24
 
 
 class FittedProposals(ImportanceStep):
@@ -59,17 +73,62 @@ class FittedProposals(ImportanceStep):
         super().start_chain()
 
     def _settle_proposal(self, record: TuningRecord) -> str:
-        if self.proposal == "random-walk":
-            if self._filters:
-                self.fitted = self._fit(record)
-            return "random walk" if self.fitted is None else "random walk past a fitted density"
-        if self.proposal == "fitted" or self._all_are_few:
-            fitted = self._fit(record)
-            if self.proposal == "fitted" and fitted is None:
-                return "random walk (too few tuning draws for a fitted density)"
-            if self.proposal == "fitted" or (fitted is not None and _pays(fitted)):
-                self.fitted = fitted
-        return "random walk" if self.fitted is None else "proposals from a fitted density"
+        if not (self._filters if self.proposal == "random-walk" else self._would_fit):
+            return "random walk"
+        fitted = self._fit(record)
+        if fitted is None:
+            few = self.proposal == "fitted"
+            return "random walk" + " (too few tuning draws for a fitted density)" * few
+        if self.proposal == "auto" and not _pays(
+            expected_acceptance(fitted.errors, fitted.errors), fitted
+        ):
+            return "random walk"
+        self._use_if_accepted(fitted, record.thetas[-1])
+        if self.fitted is None:
+            return "random walk"
+        past = self.proposal == "random-walk"
+        return "random walk past a fitted density" if past else "proposals from a fitted density"
+
+    @property
+    def _would_fit(self) -> bool:
+        return self.proposal == "fitted" or self._all_are_few
+
+    def _use_if_accepted(self, fitted: FittedDensity, theta: np.ndarray) -> None:
+        """Nothing that is fitted says by itself whether it is so to the posterior."""
+        self.fitted = fitted
+        acceptance = self._try(theta)
+        enough = self.proposal != "auto" or _pays(acceptance, fitted)
+        if acceptance < _FAIR or not enough:
+            self.fitted = None
+            self._said.append(
+                message(
+                    f"{type(self).__name__}: the random walk stays, since proposals from a fitted "
+                    f"density were accepted with a probability of {acceptance:.2f} on trial. A "
+                    "longer tuning may help.",
+                    "info",
+                )
+            )
+
+    def _try(self, theta: np.ndarray) -> float:
+        """Acceptance of fresh proposals by the fitted density, from theta on."""
+        walk = self.adaptation.proposal()
+        kind = self._proposal()
+        try:
+            there = self._evaluate(theta)
+            f = there.importance_set(self.rng, self.effort.n_importance).pick(self.rng)
+            return acceptance_on_trial(
+                State(there, f),
+                lambda state, proposal: self._transition(state, self._of_all(proposal)),
+                replace(kind, share=1.0),
+                walk,
+                _TRIALS_EACH * len(self._moved),
+            )
+        except NumericalFailure:
+            return 0.0
+
+    def _transition(self, state: State, propose: Proposal) -> tuple[State, Info]:
+        """Of the chain, after tuning."""
+        raise NotImplementedError
 
     @property
     def _all_are_few(self) -> bool:
@@ -110,9 +169,8 @@ class FittedProposals(ImportanceStep):
         return FittedOrWalk(self.fitted, walk)
 
 
-def _pays(fitted: FittedDensity) -> bool:
-    """Whether draws of the fitted density move theta faster than the walk."""
-    acceptance = expected_acceptance(fitted.errors, fitted.errors)
+def _pays(acceptance: float, fitted: FittedDensity) -> bool:
+    """Whether draws of a fitted density, so often accepted, move theta faster than the walk."""
     # Effective draws to each draw: of an independence sampler about a / (2 - a), which moves across
     # the density exceed; of a tuned random walk about 0.3 / d (Gelman, Gilks & Roberts 1997).
     return acceptance / (2.0 - acceptance) > 0.3 / len(fitted.base.centre)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.theta_step import ThetaStep
 from pymc_pseudomarginal.transitions.adaptation import RandomWalkAdaptation
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice
@@ -22,7 +22,7 @@ from pymc_pseudomarginal.transitions.given_latent import (
 
 
 @dataclass_state
-class GivenLatentState(StepMethodState):
+class GivenLatentState(LatentGaussianState):
     """All that the next draw depends on besides the point itself."""
 
     tune: bool

@@ -6,10 +6,10 @@ from dataclasses import field
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
 from pymc_pseudomarginal.arguments import check_at_least, check_probability
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.latent_step import LatentStep
 from pymc_pseudomarginal.transitions.latent_hmc import latent_hmc
 
@@ -19,7 +19,7 @@ _GAIN_EXPONENT = 0.6
 
 
 @dataclass_state
-class LatentHMCState(StepMethodState):
+class LatentHMCState(LatentGaussianState):
     """All that the next draw depends on besides the point itself."""
 
     tune: bool

@@ -9,13 +9,13 @@ from numbers import Real
 import numpy as np
 import pymc as pm
 from pymc.stats.convergence import SamplerWarning
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.step_methods.step_sizes import DualAverageAdaptation, StepSizeState
 
 from pymc_pseudomarginal.arguments import check_approximation, check_at_least
 from pymc_pseudomarginal.model.force import Force
 from pymc_pseudomarginal.numerics import FOR_IMPORTANCE, NotPositiveDefinite, NumericalFailure
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.importance_step import ImportanceStep
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
@@ -44,7 +44,7 @@ _GAMMA, _KAPPA, _DELAY = 0.2, 0.75, 10
 
 
 @dataclass_state
-class PseudoMarginalHMCState(StepMethodState):
+class PseudoMarginalHMCState(LatentGaussianState):
     """All that the next draw depends on besides the point itself."""
 
     tune: bool

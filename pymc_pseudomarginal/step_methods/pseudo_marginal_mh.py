@@ -7,11 +7,11 @@ from dataclasses import field
 import numpy as np
 import pymc as pm
 from pymc.stats.convergence import SamplerWarning
-from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
 from pymc_pseudomarginal.arguments import check_correlation
 from pymc_pseudomarginal.numerics import ImportanceSet
+from pymc_pseudomarginal.step_methods.base import LatentGaussianState
 from pymc_pseudomarginal.step_methods.fitted_proposals import FittedProposals
 from pymc_pseudomarginal.step_methods.pseudo_marginal_statistics import (
     STATISTICS,
@@ -30,7 +30,7 @@ from pymc_pseudomarginal.transitions.warm_start import WarmStart
 
 
 @dataclass_state
-class PseudoMarginalMHState(StepMethodState):
+class PseudoMarginalMHState(LatentGaussianState):
     """All that the next draw depends on besides the point itself."""
 
     tune: bool
@@ -237,17 +237,8 @@ class PseudoMarginalMH(FittedProposals):
         self._start_adaptation(theta)
         if self.retained is not None and not np.array_equal(theta, self.last_theta):
             self.retained = None  # a set of another theta, from before the chain was moved
-        state, info = pseudo_marginal_mh(
-            self.rng,
-            State(conditional, model.f(point, conditional.prior), self.retained),
-            self._evaluate,
-            self._propose,
-            self.effort.n_importance,
-            refresh=self.refresh,
-            approximate=self.tune,
-            delayed=self._delays,
-            correlation=self.correlation,
-        )
+        state = State(conditional, model.f(point, conditional.prior), self.retained)
+        state, info = self._transition(state, self._propose)
         conditional = state.conditional
         f, moves = self._move_latent(state)
         self._keep(conditional)
@@ -256,6 +247,19 @@ class PseudoMarginalMH(FittedProposals):
         updates = self._updates(conditional.theta, f, conditional.prior)
         told = self._chosen() | {"warning": self._tell(info.accepted)}
         return updates, statistics(conditional, info, moves) | told
+
+    def _transition(self, state, propose):
+        return pseudo_marginal_mh(
+            self.rng,
+            state,
+            self._evaluate,
+            propose,
+            self.effort.n_importance,
+            refresh=self.refresh,
+            approximate=self.tune,
+            delayed=self._delays,
+            correlation=self.correlation,
+        )
 
     def _chosen(self):
         return chosen(self.effort) | {

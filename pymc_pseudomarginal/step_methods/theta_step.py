@@ -150,9 +150,17 @@ class ThetaStep(RunningMeans, LatentGaussianStep):
     def _propose(self, rng, theta):
         if self._walk is None or self._walk[0] is not self.adaptation:
             self._walk = self.adaptation, self._proposal()
-        proposed = theta.copy()
-        proposed[self._moved], log_ratio = self._walk[1](rng, theta[self._moved])
-        return proposed, log_ratio
+        return self._of_all(self._walk[1])(rng, theta)
+
+    def _of_all(self, proposal: Proposal) -> Proposal:
+        """Of theta, by a proposal of its moved part."""
+
+        def propose(rng, theta):
+            proposed = theta.copy()
+            proposed[self._moved], log_ratio = proposal(rng, theta[self._moved])
+            return proposed, log_ratio
+
+        return propose
 
     def _adapt(self, theta: np.ndarray, acceptance: float) -> None:
         if self.tune:

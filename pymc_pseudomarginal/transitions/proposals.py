@@ -56,7 +56,7 @@ class FittedOrWalk:
 
     fitted: FittedDensity
     walk: RandomWalk
-    share: float = 0.98
+    share: float = 0.8
 
     def __call__(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """A new theta, and the log ratio of the densities that it is proposed by."""

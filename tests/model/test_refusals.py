@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from models import N, add_gp, gp_probit, inputs, labels, observe_probit
 from pymc.distributions.transforms import ordered
@@ -201,6 +202,43 @@ def basis_functions():
     return model
 
 
+def laplace_regression():
+    # Piecewise linear in the latent: no curvature anywhere.
+    return regression(lambda eta: pm.Laplace("y", eta, 1.0, observed=np.arange(N) / 4.0))
+
+
+def asymmetric_laplace_regression():
+    return regression(
+        lambda eta: pm.AsymmetricLaplace("y", kappa=1.3, mu=eta, b=1.0, observed=np.arange(N) / 4.0)
+    )
+
+
+def laplace_regression_on_large_data():
+    # Where f is small no residual changes its sign.
+    return regression(lambda eta: pm.Laplace("y", eta, 1.0, observed=1e5 + np.arange(N)))
+
+
+def regression(observe):
+    """Independent coefficients behind a dense design."""
+    X = np.random.default_rng(2).standard_normal((N, 3))
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, pm.HalfNormal("scale", 1.0), shape=3)
+        observe(pm.math.dot(X, b))
+    return model
+
+
+def summed_laplace_differences():
+    return model_of(lambda f: pm.Potential("rough", -pm.math.sum(abs(f[1:] - f[:-1]))))
+
+
+def order_constraint():
+    def observe(f):
+        pm.Potential("order", pm.math.switch(f[0] < f[1] + 1.0, 0.0, -np.inf))
+        observe_probit(f, labels())
+
+    return model_of(observe)
+
+
 def whitened_variable_observed():
     def observe(f):
         observe_probit(f, labels())
@@ -281,6 +319,11 @@ REFUSED = [
     (negative_count, "log p.'y'.f. is not finite.*inside the support"),
     (coupled_by_a_coefficient, "'y' .Normal. couples elements of the latent 'f'"),
     (basis_functions, "'y' .Normal. couples elements of the latent 'z'"),
+    (laplace_regression, "'y' .Laplace. couples elements of the latent 'b'"),
+    (asymmetric_laplace_regression, "'y' .AsymmetricLaplace. couples elements of the latent 'b'"),
+    (laplace_regression_on_large_data, "'y' .Laplace. couples elements of the latent 'b'"),
+    (summed_laplace_differences, "'rough' .Potential. couples elements of the latent 'f'"),
+    (order_constraint, "'order' .Potential. couples elements of the latent 'f'"),
     (whitened_variable_observed, "couples elements of the latent 'f_rotated_'"),
     (two_independent_effects, "2 latent Gaussian variables, 'a' and 'b'"),
     (discrete_below, "'state' is discrete"),
@@ -322,3 +365,53 @@ def test_a_refusal_is_a_value_error():
 
 def test_the_plain_model_is_not_refused():
     read_model(gp_probit())
+
+
+Y = np.linspace(-2.0, 2.0, N)
+SEPARABLE = {
+    "laplace": lambda f: -pm.math.sum(abs(Y - f)),
+    "quartic": lambda f: -pm.math.sum((Y - f) ** 4),
+    # Overflows at large f, and cancels against a constant.
+    "poisson": lambda f: pm.math.sum(np.arange(N) * f - pm.math.exp(f)) + 1e3,
+    # The sum hides terms of both signs.
+    "linear": lambda f: pm.math.sum(1e6 * Y * f),
+    "expanded square": lambda f: -0.5 * (1e6 * (Y @ Y) - 2e3 * pt.dot(Y, f) + pt.dot(f, f)),
+    "half-line": lambda f: pm.math.sum(pm.math.switch(f > -100.0, -abs(f), -np.inf)),
+}
+
+
+@pytest.mark.parametrize("name", SEPARABLE)
+def test_a_summed_potential_that_comes_apart_is_not_refused(name):
+    read_model(model_of(lambda f: pm.Potential("y", SEPARABLE[name](f))))
+
+
+def test_an_orthogonal_design_comes_apart_in_a_normal_sum_and_not_in_another():
+    """The first by arithmetic, up to rounding; the curvature of the second is zero as well."""
+    Q = np.linalg.qr(np.random.default_rng(3).standard_normal((N, 3)))[0]
+
+    def observed(distribution):
+        with pm.Model() as model:
+            b = pm.Normal("b", 0.0, pm.HalfNormal("scale", 1.0), shape=3)
+            distribution("y", pm.math.dot(Q, b), 1.0, observed=Y)
+        return model
+
+    read_model(observed(pm.Normal))
+    with pytest.raises(UnsupportedModelError, match=r"'y' .Laplace. couples"):
+        read_model(observed(pm.Laplace))
+
+
+@pytest.mark.parametrize(
+    "build", [laplace_regression, asymmetric_laplace_regression, summed_laplace_differences]
+)
+def test_curvature_alone_would_not_tell(build):
+    """The control: these Hessians are diagonal wherever they exist, and the models are coupled."""
+    model = build()
+    latent = model.rvs_to_values[model.free_RVs[-1]]
+    data = [model.logp(var, sum=True) for var in (*model.observed_RVs, *model.potentials)]
+    gradient = pt.grad(sum(data), latent)
+    hessian = pt.jacobian(gradient, latent, disconnected_inputs="ignore")
+    function = model.compile_fn(hessian, inputs=[latent], on_unused_input="ignore")
+    for scale in (0.1, 1.0, 10.0):
+        f = scale * np.random.default_rng(4).standard_normal(latent.type.shape[0] or N)
+        H = function({latent.name: f})
+        np.testing.assert_allclose(H, np.diag(np.diagonal(H)), atol=1e-12)

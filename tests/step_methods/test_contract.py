@@ -304,6 +304,25 @@ def test_where_another_step_leads_astray_the_draw_is_kept_and_counted(make):
     assert set(stats) == set(step.stats_dtypes_shapes)
 
 
+@EVERY
+def test_a_resumed_chain_is_under_way(make):
+    """What a chain that goes on survives must not end one that is restored."""
+    with gp_probit():
+        step, other = make(), make()
+        point, _ = step.step(step.latent_model.initial_point)
+        start_chain(other, 7)
+        other.sampling_state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
+        astray = point | {"sigma_log__": np.array(800.0)}
+        after, (stats,) = other.step(astray)
+        assert_same_point(after, astray)
+        assert stats.get("pm_failed", 1) == 1
+        # The state of a chain that has not begun says so too.
+        start_chain(step, 7)
+        other.sampling_state = step.sampling_state
+        with pytest.raises(pm.exceptions.SamplingError, match="cannot start"):
+            other.step(astray)
+
+
 def test_progress_bar_of_the_rivals_shows_acceptance():
     columns, fields = pmpm.SurrogateMH._progressbar_config(2)
     assert (len(columns), list(fields)) == (1, ["acceptance"])
