@@ -13,11 +13,25 @@ ROOT = PACKAGE.parent
 # What each part may import of the package besides itself.
 ALLOWED = {
     "numerics": set(),
+    "linalg": {"numerics"},
+    "approximations": {"linalg", "numerics"},
+    "kernels": {"numerics"},
+    "tuning": {"kernels", "numerics"},
+    "reading": {"linalg", "model", "numerics"},
     "arguments": {"numerics"},
     "transitions": {"numerics"},
     "ops": {"arguments", "numerics"},
     "model": {"numerics"},
-    "step_methods": {"arguments", "model", "numerics", "transitions"},
+    "step_methods": {
+        "approximations",
+        "arguments",
+        "kernels",
+        "model",
+        "numerics",
+        "reading",
+        "transitions",
+        "tuning",
+    },
     "estimate": {"arguments", "model", "numerics", "transitions"},
     "prediction": {"arguments", "model", "numerics"},
     "certificate": {"arguments", "model", "numerics", "prediction", "transitions"},
@@ -44,7 +58,15 @@ ALLOWED = {
     },
 }
 # Parts that must work without PyMC and PyTensor.
-FRAMEWORK_FREE = {"arguments", "numerics", "transitions"}
+FRAMEWORK_FREE = {
+    "approximations",
+    "arguments",
+    "kernels",
+    "linalg",
+    "numerics",
+    "transitions",
+    "tuning",
+}
 FRAMEWORKS = {"pymc", "pytensor", "arviz", "xarray"}
 
 
