@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,10 +13,22 @@ from pymc_pseudomarginal.linalg.latent import LatentAt, LatentGaussian
 from pymc_pseudomarginal.linalg.products import times
 
 # Newton's tolerance while exploring, where differences of log_weight(0) are taken, ...
-_TIGHT = 1e-10
-# ... and with a learnt start, where q need only be good: a tenth of a standard deviation.
-_LOOSE = 1e-2
+_TIGHT = 1e-7
+# ... and with a learnt start, where q need only be good: W a step before it does.
+_LOOSE = 0.5
 _RIDGE = 1e-3
+
+
+class Known(Protocol):
+    """The mean of q at some theta."""
+
+    @property
+    def theta(self) -> np.ndarray:
+        """Where, shape (d,)."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean, shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,7 @@ class LaplaceTarget:
         fit = laplace(at, self._plan, self.start.at(at.theta), tolerance=self.tolerance)
         return Conditional(at, fit.mean, fit.weights, fit.factor, fit.iterations)
 
-    def learn_start(self, conditionals: Sequence[Conditional]) -> "LaplaceTarget":
+    def learn_start(self, conditionals: Sequence[Known]) -> "LaplaceTarget":
         """A target whose Newton starts at a linear function of theta fitted to these modes.
 
         With it Newton also stops earlier, after one or two factorisations.
