@@ -40,7 +40,10 @@ class DenseForm:
         """
         A = predictor.matrix
         P = _dense_precision(prior)
-        if self._full:
+        if predictor.triangle is not None and weights.diagonal:
+            assert isinstance(A, np.ndarray)
+            _add_triangular_gram(P, A, weights, predictor.triangle)
+        elif self._full:
             _add_full_gram(P, A if isinstance(A, np.ndarray) else A.toarray(), weights)
         else:
             assert isinstance(A, csr_array)
@@ -54,60 +57,60 @@ class DenseForm:
                 P.T,
             )
         given = P.diagonal().copy()
-        # Non-zeros above the diagonal are never read.
-        L, info = lapack.dpotrf(P, lower=1, clean=0, overwrite_a=1)
-        pivots = L.diagonal()
+        # Non-zeros below the diagonal are never read.
+        U, info = lapack.dpotrf(P, lower=0, clean=0, overwrite_a=1)
+        pivots = U.diagonal()
         # A pivot that cancels to rounding is a zero of a singular matrix; NaN fails too.
         if info != 0 or not np.all(pivots * pivots > len(given) * _ROUNDING * given):
             raise NotPositiveDefinite("Q + A'WA has no Cholesky factor.")
-        return DenseFactor(L, 2.0 * float(np.log(pivots).sum()))
+        return DenseFactor(U, 2.0 * float(np.log(pivots).sum()))
 
 
 class DenseFactor:
-    """P = L L', T = L^-T.
+    """P = U'U, T = U^-1.
 
     Parameters
     ----------
-    L : (n, n) array
-        In Fortran order; only its lower triangle is read.
+    U : (n, n) array
+        In Fortran order; only its upper triangle is read.
     log_determinant : float
         log|P|.
     """
 
-    def __init__(self, L: np.ndarray, log_determinant: float) -> None:
-        self._L = L
+    def __init__(self, U: np.ndarray, log_determinant: float) -> None:
+        self._U = U
         self.log_determinant = log_determinant
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """P^-1 b of b (n,)."""
-        return lapack.dpotrs(self._L, b, lower=1)[0]
+        return lapack.dpotrs(self._U, b, lower=0)[0]
 
     def colour(self, u: np.ndarray) -> np.ndarray:
         """T u of u (n,), or of every row of u (k, n)."""
         if u.ndim == 1:
-            return blas.dtrsv(self._L, u, lower=1, trans=1)
-        return lapack.dtrtrs(self._L, u.T, lower=1, trans=1)[0].T
+            return blas.dtrsv(self._U, u, lower=0)
+        return lapack.dtrtrs(self._U, u.T, lower=0)[0].T
 
     def colour_back(self, g: np.ndarray) -> np.ndarray:
         """T'g of g (n,)."""
-        return blas.dtrsv(self._L, g, lower=1)
+        return blas.dtrsv(self._U, g, lower=0, trans=1)
 
     def whiten(self, x: np.ndarray) -> np.ndarray:
         """T^-1 x of x (n,)."""
-        return blas.dtrmv(self._L, x, lower=1, trans=1)
+        return blas.dtrmv(self._U, x, lower=0)
 
     def predictor_variances(self, predictor: Predictor) -> np.ndarray:
         """The diagonal of A P^-1 A', shape (m,)."""
         A = predictor.matrix
         if isinstance(A, np.ndarray):
-            V = lapack.dtrtrs(self._L, A.T, lower=1)[0]
+            V = lapack.dtrtrs(self._U, A.T, lower=0, trans=1)[0]
             return np.einsum("ji,ji->i", V, V)
-        inverse = lapack.dpotri(self._L, lower=1)[0]
+        inverse = lapack.dpotri(self._U, lower=0)[0]
         return _row_forms(A.indptr, A.indices, A.data, inverse.T)
 
 
 def _dense_precision(prior: GaussianPrior) -> np.ndarray:
-    """Q in Fortran order; right in its lower triangle."""
+    """Q in Fortran order; right in its upper triangle."""
     n = prior.size
     P = np.zeros((n, n), order="F")
     Q = prior.precision
@@ -118,14 +121,28 @@ def _dense_precision(prior: GaussianPrior) -> np.ndarray:
 
 
 def _add_full_gram(P: np.ndarray, A: np.ndarray, weights: Weights) -> None:
-    """P += A'WA in its lower triangle."""
+    """P += A'WA in its upper triangle."""
     if weights.diagonal:
         scaled = np.sqrt(weights.data)[:, None] * A
-        blas.dsyrk(1.0, scaled.T, beta=1.0, c=P, lower=1, overwrite_c=1)
+        blas.dsyrk(1.0, scaled.T, beta=1.0, c=P, lower=0, overwrite_c=1)
         return
     m = A.shape[0]
     W = csr_array((weights.data, weights.indices, weights.indptr), shape=(m, m))
     P += A.T @ (W @ A)
+
+
+def _add_triangular_gram(P: np.ndarray, A: np.ndarray, weights: Weights, triangle: slice) -> None:
+    """P += A'WA in its upper triangle, a third of the work where A is triangular."""
+    scaled = np.sqrt(weights.data)[:, None] * A
+    square = scaled[:, triangle]
+    # In Fortran order the transpose is an upper triangle V, and V V' takes its place.
+    P[triangle, triangle] += lapack.dlauum(square.T, lower=0, overwrite_c=1)[0]
+    rest = np.delete(np.arange(A.shape[1]), triangle)
+    if rest.size:
+        others = scaled[:, rest]
+        cross = scaled.T @ others
+        P[:, rest] += cross
+        P[rest, triangle] += cross[triangle].T
 
 
 @njit(cache=True)
@@ -138,7 +155,7 @@ def _add_symmetric(indptr, indices, data, out):
 
 @njit(cache=True)
 def _add_sparse_gram(indptr, indices, data, w_indptr, w_indices, w_data, out):
-    """Add the upper triangle of A'WA to `out`."""
+    """Add the lower triangle of A'WA to `out`."""
     for i in range(indptr.shape[0] - 1):
         for e in range(w_indptr[i], w_indptr[i + 1]):
             w, other = w_data[e], w_indices[e]
@@ -148,19 +165,19 @@ def _add_sparse_gram(indptr, indices, data, w_indptr, w_indices, w_data, out):
                 j, scaled = indices[p], w * data[p]
                 for q in range(indptr[other], indptr[other + 1]):
                     k = indices[q]
-                    if k >= j:
+                    if k <= j:
                         out[j, k] += scaled * data[q]
 
 
 @njit(cache=True)
 def _row_forms(indptr, indices, data, S):
-    """The forms a'S a for every row a of A, S symmetric and given by its upper triangle."""
+    """The forms a'S a for every row a of A, S symmetric and given by its lower triangle."""
     out = np.empty(indptr.shape[0] - 1)
     for i in range(out.shape[0]):
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             for q in range(indptr[i], indptr[i + 1]):
                 j, k = indices[p], indices[q]
-                total += data[p] * data[q] * (S[j, k] if j <= k else S[k, j])
+                total += data[p] * data[q] * (S[j, k] if j >= k else S[k, j])
         out[i] = total
     return out

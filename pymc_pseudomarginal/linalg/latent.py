@@ -72,10 +72,13 @@ class Predictor:
         is full.
     offset : (m,) array
         b.
+    triangle : slice or None
+        Columns of a dense A, m of them, that are a lower triangular matrix at every theta.
     """
 
     matrix: csr_array | np.ndarray
     offset: np.ndarray
+    triangle: slice | None = None
 
     @property
     def size(self) -> int:

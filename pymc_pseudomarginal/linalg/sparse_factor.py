@@ -41,6 +41,7 @@ class SparseForm:
             A pattern is not the one that was analysed.
         """
         s, A, Q = self.symbolic, predictor.matrix, prior.precision
+        assert isinstance(A, csr_array)
         _same(self._prior_indices, Q.indices, "precision")
         _same(self._matrix_indices, A.indices, "predictor's matrix")
         values = np.zeros(s.indices.shape[0])
@@ -106,6 +107,7 @@ class SparseFactor:
         Takahashi, Fagan & Chen (1973), Formation of a sparse bus impedance matrix.
         """
         A = predictor.matrix
+        assert isinstance(A, csr_array)
         diagonal, below = _selected_inverse(*self._L, self._D)
         place = np.empty(self._order.shape[0], dtype=np.int64)
         place[self._order] = np.arange(place.shape[0])
