@@ -6,8 +6,9 @@ from pymc_pseudomarginal import datasets, ops, plots
 from pymc_pseudomarginal.certificate import Certificate, certify
 from pymc_pseudomarginal.estimate import MarginalEstimate, estimate_log_marginal
 from pymc_pseudomarginal.fit import MarginalFit, fit_marginal
-from pymc_pseudomarginal.model import LatentGaussianModel, UnsupportedModelError, read_model
+from pymc_pseudomarginal.model import UnsupportedModelError
 from pymc_pseudomarginal.prediction import predict, predict_approximately
+from pymc_pseudomarginal.reading import LatentGaussianModel, read_model
 from pymc_pseudomarginal.scores import CapacityScores, capacity_scores
 from pymc_pseudomarginal.spread import estimator_spread
 from pymc_pseudomarginal.step_methods import (
@@ -18,6 +19,7 @@ from pymc_pseudomarginal.step_methods import (
     PseudoMarginal,
     PseudoMarginalHMC,
     PseudoMarginalMH,
+    PseudoMarginalStep,
     SurrogateMH,
     WhitenedMH,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "PseudoMarginal",
     "PseudoMarginalHMC",
     "PseudoMarginalMH",
+    "PseudoMarginalStep",
     "SurrogateMH",
     "UnsupportedModelError",
     "WhitenedMH",

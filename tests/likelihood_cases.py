@@ -16,7 +16,7 @@ from pymc.distributions.transforms import ordered
 from scipy import stats
 from scipy.special import gammaln, log_expit, log_ndtr
 
-from pymc_pseudomarginal import LatentGaussianModel, read_model
+from pymc_pseudomarginal.model import LatentGaussianModel, read_model
 
 SCALE = 0.8
 MEAN = np.array([-0.3, 0.5, 0.1])

@@ -22,6 +22,7 @@ from scipy.stats import gamma, multivariate_normal
 
 import pymc_pseudomarginal as pmpm
 from pymc_pseudomarginal.fit import fit_marginal
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, NoFiniteApproximation, NumericalFailure
 
 
@@ -94,7 +95,7 @@ def map_fit(quick_to_compile):
 
 def test_map_is_that_of_a_search_without_gradients(map_fit):
     model = gp_probit()
-    read = pmpm.read_model(model)
+    read = read_model(model)
     likelihood = read.bind_data()(map_fit.theta)
 
     def parts(theta):
@@ -214,7 +215,7 @@ def test_the_seed_reproduces_and_the_first_start_is_the_initial_point(map_fit):
     xr.testing.assert_identical(again.starts, map_fit.starts)
     xr.testing.assert_identical(again.estimates, map_fit.estimates)
     other = run(model, objective="map", random_seed=np.random.default_rng(5))
-    initial = pmpm.read_model(model).theta_from_natural(None)
+    initial = read_model(model).theta_from_natural(None)
     for fit in (map_fit, other):
         np.testing.assert_array_equal(fit.starts["initial"][0], initial)
     assert (other.starts["initial"][1:] != map_fit.starts["initial"][1:]).all()

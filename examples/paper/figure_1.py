@@ -22,12 +22,12 @@ from itertools import combinations
 import numpy as np
 from matplotlib.figure import Figure
 
-import pymc_pseudomarginal as pmpm
 from examples.benchmarks.tables import UNKNOWN, table
 from examples.paper.claims import Claim
 from examples.paper.figure_2 import spread_along_tau
 from examples.paper.models import VARIANCE, gp_probit, simulated
 from examples.paper.tasks import Task
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.numerics import expectation_propagation, importance_set
 from pymc_pseudomarginal.plots.canvas import COLOURS
 from pymc_pseudomarginal.transitions.centred import centred
@@ -126,7 +126,7 @@ def curves(n: int, psi: Sequence[float], density: Sequence[float], seed: int) ->
 def _settings(n: int) -> Callable[[float], SurrogateSetting]:
     """Log tau -> all that the parameterisations ask for, at the sigma of the simulation."""
     model, _ = gp_probit(*simulated(n, 2))
-    read = pmpm.read_model(model)
+    read = read_model(model)
     likelihood = read.bind_data()
 
     def evaluate(psi: float) -> SurrogateSetting:

@@ -7,6 +7,7 @@ from pymc_pseudomarginal.step_methods.latent_hmc import LatentHMC
 from pymc_pseudomarginal.step_methods.pseudo_marginal import PseudoMarginal
 from pymc_pseudomarginal.step_methods.pseudo_marginal_hmc import PseudoMarginalHMC
 from pymc_pseudomarginal.step_methods.pseudo_marginal_mh import PseudoMarginalMH
+from pymc_pseudomarginal.step_methods.pseudo_marginal_step import PseudoMarginalStep
 from pymc_pseudomarginal.step_methods.surrogate_mh import SurrogateMH
 from pymc_pseudomarginal.step_methods.whitened_mh import WhitenedMH
 
@@ -18,6 +19,7 @@ __all__ = [
     "PseudoMarginal",
     "PseudoMarginalHMC",
     "PseudoMarginalMH",
+    "PseudoMarginalStep",
     "SurrogateMH",
     "WhitenedMH",
 ]

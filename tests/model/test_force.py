@@ -8,7 +8,7 @@ import pytensor
 import pytest
 import reading_cases
 
-from pymc_pseudomarginal import read_model
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.model.force import Force
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, NumericalFailure
 

@@ -11,7 +11,7 @@ import pytest
 from interleavings import exact_interleaving
 from stat_checks import LIMIT, assert_within, z_of_chains
 
-from pymc_pseudomarginal import read_model
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.model.force import Force
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
 from pymc_pseudomarginal.transitions.elliptical_slice import elliptical_slice

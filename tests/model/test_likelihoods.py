@@ -12,8 +12,7 @@ from likelihood_cases import CASES, PARAMETERISATIONS, at_parameters, log_margin
 from scipy.stats import norm
 from stat_checks import LIMIT, z_of_independent
 
-from pymc_pseudomarginal import read_model
-from pymc_pseudomarginal.model import closed_forms, stable_densities
+from pymc_pseudomarginal.model import closed_forms, read_model, stable_densities
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, importance_set, likelihoods
 
 ALL = [(name, form) for name in CASES for form in PARAMETERISATIONS]

@@ -12,7 +12,7 @@ from models import add_gp, gp_probit, inputs, side_data_probit
 from problems import exp_quad
 from scipy.stats import gamma, multivariate_normal, norm
 
-from pymc_pseudomarginal import read_model
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.model.marginal_gradient import MarginalGradient, MarginalObjective
 from pymc_pseudomarginal.numerics import APPROXIMATIONS, NumericalFailure
 

@@ -14,7 +14,7 @@ from pytensor.compile.mode import Mode
 from reading_cases import ARD, CASES
 from scipy.stats import gamma, multivariate_normal, norm
 
-from pymc_pseudomarginal import read_model
+from pymc_pseudomarginal.model import read_model
 
 # The oracles are evaluated a few times only: not worth a compilation.
 ORACLE = Mode(linker="py", optimizer=None)

@@ -14,8 +14,8 @@ from pymc_pseudomarginal import (
     PseudoMarginalMH,
     UnsupportedModelError,
     estimate_log_marginal,
-    read_model,
 )
+from pymc_pseudomarginal.model import read_model
 
 ROUGH = pm.gp.cov.Matern52(1, ls=0.5)
 

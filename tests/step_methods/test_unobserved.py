@@ -10,6 +10,7 @@ from scipy.stats import norm
 from stat_checks import assert_within, z_of_chains, z_of_difference
 
 import pymc_pseudomarginal as pmpm
+from pymc_pseudomarginal.model import read_model
 
 MISSING = np.arange(N) % 3 == 1
 KEPT = np.flatnonzero(~MISSING)
@@ -81,7 +82,7 @@ def test_missing_positive_responses_follow_the_latent():
 
 
 def test_missing_gaussian_responses_are_not_taken_for_the_latent():
-    read = pmpm.read_model(masked_model(observe_normal, np.linspace(-1.0, 1.0, N)))
+    read = read_model(masked_model(observe_normal, np.linspace(-1.0, 1.0, N)))
     assert read.latent.name == "f"
     assert [rv.name for rv in read.unobserved.rvs] == ["y_unobserved"]
 
@@ -93,7 +94,7 @@ def test_the_process_at_new_inputs_follows_the_latent():
         observe_probit(gp.prior("f", X=inputs()), labels())
         new = np.array([[-1.5], [0.3]])
         gp.conditional("f_new", new)
-    assert "unobserved  f_new, drawn given f" in repr(pmpm.read_model(model))
+    assert "unobserved  f_new, drawn given f" in repr(read_model(model))
     posterior = sample(model, pmpm.PseudoMarginalMH)
     draws = inference_data.posterior(ls=posterior["ls"].values, f=posterior["f"].values)
     expected = pmpm.predict(draws, gp, new, model=model, progressbar=False)
@@ -136,7 +137,7 @@ def test_the_slice_step_draws_them_as_well():
 
 
 def test_the_reader_says_what_is_missing():
-    read = pmpm.read_model(masked_model(observe_probit, labels()))
+    read = read_model(masked_model(observe_probit, labels()))
     assert [rv.name for rv in read.hyperparameters] == ["ls"]
     assert "unobserved  y_unobserved, drawn given f" in repr(read)
 
@@ -148,7 +149,7 @@ def test_what_is_missing_elsewhere_is_a_hyperparameter():
         with pytest.warns(ImputationWarning):
             pm.Normal("side", ls, 0.1, observed=np.ma.masked_array([0.5, 0.0], [False, True]))
         observe_probit(add_gp(pm.gp.cov.Matern52(1, ls=ls), inputs()), labels())
-    read = pmpm.read_model(model)
+    read = read_model(model)
     assert [rv.name for rv in read.hyperparameters] == ["ls", "side_unobserved"]
     assert read.unobserved.rvs == ()
     theta = np.array([0.1, 0.4])
