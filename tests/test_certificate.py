@@ -18,6 +18,7 @@ from stat_checks import assert_within
 import pymc_pseudomarginal as pmpm
 from pymc_pseudomarginal.certificate import certify
 from pymc_pseudomarginal.certificate import weights as weights_module
+from pymc_pseudomarginal.model import read_model
 from pymc_pseudomarginal.numerics import APPROXIMATIONS
 
 CHAINS, DRAWS = 2, 40
@@ -39,11 +40,11 @@ def models_are_read_once():
     def read(model):
         model = pm.modelcontext(model)
         if model not in known:
-            known[model] = pmpm.read_model(model)
+            known[model] = read_model(model)
         return known[model]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "read_model", read)
+        patch.setattr(module, "read_single_latent", read)
         yield
 
 
@@ -116,7 +117,7 @@ def test_a_bad_approximation_is_flagged():
     assert whats[:2] == ["tail of the weights", "noise"]
     assert 'approximation="ep"' in found.findings[0].remedy
     text = str(found)
-    assert text.startswith("Certificate: not passed\n  2 × 100 draws, sampled with Laplace")
+    assert text.startswith("Certificate: not passed\n  2 × 100 draws of PseudoMarginalMH, Laplace")
     assert "What speaks against these draws:" in text
     assert all(finding.what in text for finding in found.findings)
 
@@ -140,7 +141,7 @@ def test_a_gaussian_likelihood_leaves_nothing_to_estimate():
 @pytest.fixture(scope="module")
 def exact(model, idata):
     """log p(y|theta) at the draws that are looked at, and log Z_q there for every q."""
-    read = pmpm.read_model(model)
+    read = read_model(model)
     bound, exact = read.bind_data(), []
     log_z = {name: [] for name in APPROXIMATIONS}
     for chain, draw in [(0, 10), (0, 30), (1, 10), (1, 30)]:

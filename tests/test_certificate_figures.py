@@ -5,7 +5,7 @@ import pytest
 from inference_data import run_of
 from scipy.stats import genpareto
 
-from pymc_pseudomarginal.certificate.chains import acceptance_figures, convergence
+from pymc_pseudomarginal.certificate.chains import acceptance_figures, convergence_figures
 from pymc_pseudomarginal.certificate.weights import pareto_shape, predicted_log_sd
 
 
@@ -39,6 +39,7 @@ def test_runs_without_acceptance():
     stats = {"pm_accepted": accepted, "pm_failed": accepted.astype(int)}
     found = acceptance_figures(run_of(stats, a=accepted)["sample_stats"])
     assert found["longest_run"][1].tolist() == [5, 0, 10]
+    assert found["run_start"][1].tolist() == [3, 0, 0]
     assert found["acceptance"][1].tolist() == [0.2, 1.0, 0.0]
     assert found["failed"][1].tolist() == [2, 10, 0]
     # Outside of the longest runs, 12 of 15 were accepted.
@@ -54,15 +55,39 @@ def test_statistics_of_several_steps_are_put_together():
     assert found["failed"][1].tolist() == [12]
 
 
+def convergence(draws):
+    """R-hat, bulk and tail ESS, shape (3, E), of draws of shape (chain, draw, E)."""
+    elements = {str(i): draws[:, :, i] for i in range(draws.shape[2])}
+    found = convergence_figures(elements, "element", progressbar=False)
+    return np.array([values for _, values in found.values()])
+
+
 def test_convergence_of_constants_and_single_chains():
     draws = np.random.default_rng(1).standard_normal((2, 100, 2))
     draws[:, :, 1] = 1.0
-    rhat, ess = convergence(draws)
+    rhat, bulk, tail = convergence(draws)
     assert rhat[0] < 1.05
-    assert 100 < ess[0] < 400
-    assert np.isnan([rhat[1], ess[1]]).all()
-    rhat, ess = convergence(draws[:1])
+    assert 100 < bulk[0] < 400
+    assert 50 < tail[0] < 400
+    assert np.isnan([rhat[1], bulk[1], tail[1]]).all()
+    rhat, bulk, _ = convergence(draws[:1])
     assert np.isnan(rhat).all()
-    assert 50 < ess[0] < 200
-    apart, _ = convergence(np.repeat([[[0.0]], [[1.0]]], 20, axis=1))
+    assert 50 < bulk[0] < 200
+    apart = convergence(np.repeat([[[0.0]], [[1.0]]], 20, axis=1))[0]
     assert not apart[0] <= 1.01  # chains that each stay where they are
+
+
+def test_tails_mix_more_slowly_where_a_chain_rests_there():
+    draws = np.random.default_rng(1).standard_normal((2, 1000, 1))
+    draws[0, :60] = 3.0
+    _, bulk, tail = convergence(draws)
+    assert tail[0] < 0.5 * bulk[0]
+
+
+def test_no_elements_have_no_figures():
+    figures = convergence_figures({}, "latent", "latent_", progressbar=True)
+    assert {name: values.shape for name, (_, values) in figures.items()} == {
+        "latent_rhat": (0,),
+        "latent_ess_bulk": (0,),
+        "latent_ess_tail": (0,),
+    }

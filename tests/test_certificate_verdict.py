@@ -5,7 +5,10 @@ import pytest
 import xarray as xr
 
 from pymc_pseudomarginal.certificate import Certificate, Finding
-from pymc_pseudomarginal.certificate.verdict import find_problems, tail_limit
+from pymc_pseudomarginal.certificate.chains import convergence_figures
+from pymc_pseudomarginal.certificate.importance_rules import find_problems
+from pymc_pseudomarginal.certificate.verdict import _rhat_by_chance
+from pymc_pseudomarginal.certificate.weights import tail_limit
 
 
 @pytest.fixture
@@ -23,14 +26,22 @@ def fine():
             "bias_range": 0.0,
             "acceptance": ("chain", 0.25 * chains),
             "longest_run": ("chain", 20 * chains.astype(int)),
+            "run_start": ("chain", 100 * np.arange(4)),
             "explained_run": 70.0,
+            "proposals": ("chain", 1000 * chains.astype(int)),
             "failed": ("chain", np.zeros(4, dtype=int)),
             "rhat": ("hyperparameter", [1.002, 1.003]),
             "ess_bulk": ("hyperparameter", [500.0, 600.0]),
+            "ess_tail": ("hyperparameter", [450.0, 550.0]),
             "latent_rhat": ("latent", [1.0, 1.001, np.nan]),
             "latent_ess_bulk": ("latent", [900.0, 800.0, np.nan]),
+            "latent_ess_tail": ("latent", [700.0, 600.0, np.nan]),
         },
-        coords={"hyperparameter": ["ls", "sigma"], "chain": [0, 1, 2, 3]},
+        coords={
+            "hyperparameter": ["ls", "sigma"],
+            "latent": ["f[0]", "f[1]", "f[2]"],
+            "chain": [0, 1, 2, 3],
+        },
         attrs={
             "step": "PseudoMarginalMH",
             "approximation": "laplace",
@@ -54,7 +65,13 @@ def changed(dataset, name, index, value):
     [
         ("pareto_k", slice(0, 3), 0.8, "tail of the weights", "above 0.67 at 3 of 20"),
         ("log_estimate_sd", slice(0, 11), 2.0, "noise", "n_importance=64"),
-        ("longest_run", 2, 71, "stuck chain", "Chain 2 did not accept for 71 draws"),
+        (
+            "longest_run",
+            2,
+            71,
+            "stuck chain",
+            "for 71 draws in a row, from draw 200 on",
+        ),
         ("acceptance", 0, 0.0, "stuck chain", "Chain 0 accepted none of 20 proposals"),
         ("failed", 1, 41, "failed proposals", "41 of 4000 proposals"),
         ("bias", 3, np.nan, "failed approximation", "at 1 of 20 posterior draws"),
@@ -62,6 +79,14 @@ def changed(dataset, name, index, value):
         ("latent_rhat", 1, 1.5, "R-hat", "R-hat of f[1] is 1.500"),
         ("ess_bulk", 1, 130.0, "effective sample size", "of sigma is 130, below 400"),
         ("latent_ess_bulk", 0, 4.0, "effective sample size", "about 100000."),
+        (
+            "ess_tail",
+            0,
+            200.0,
+            "effective sample size",
+            "The tail ESS of ls is 200, below 400",
+        ),
+        ("latent_ess_tail", 1, 100.0, "effective sample size", "tail ESS of f[1] is 100"),
     ],
 )
 def test_every_rule_finds_what_it_should(fine, name, index, value, what, words):
@@ -102,6 +127,33 @@ def test_where_the_weights_are_bad_more_draws_are_no_remedy(fine):
     assert "tuning" not in remedies["stuck chain"]
 
 
+def test_r_hat_that_chance_explains_asks_for_more_draws_alone(fine):
+    # Eight halves of 62 effective draws: the largest of eight is below 1.026 with 99 %.
+    (finding,) = find_problems(changed(fine, "rhat", 0, 1.015))
+    assert "as chance gives it in one of 5 elements" in finding.problem
+    assert finding.remedy == "Sample more draws per chain, about 2000."
+    for unexplained in (
+        changed(fine, "rhat", 0, 1.03),
+        changed(changed(fine, "rhat", 0, 1.015), "ess_bulk", 0, 399.0),
+    ):
+        finding = find_problems(unexplained)[0]
+        assert "the chains have not come together" in finding.problem
+
+
+def test_chance_gives_an_r_hat_of_that_size():
+    """Of mixed chains, the largest R-hat of all elements is above it in about 1 % of runs."""
+    rng, runs, elements = np.random.default_rng(1), 100, 5
+    found, limits = np.empty((2, runs))
+    for i in range(runs):
+        draws = rng.standard_normal((elements, 2, 200))
+        values = convergence_figures(dict(enumerate(draws)), "hyperparameter", progressbar=False)
+        dataset = xr.Dataset(values, {"hyperparameter": range(elements), "chain": [0, 1]})
+        worst = int(dataset["rhat"].argmax("hyperparameter"))
+        found[i], limits[i] = dataset["rhat"][worst], _rhat_by_chance(dataset, worst)
+    assert (found > limits).sum() <= 5  # more than 5 of 100 have a probability of 6e-4
+    assert (found > 1.0 + 0.4 * (limits - 1.0)).sum() > 10  # and it is not far too large
+
+
 def test_one_chain_is_not_enough(fine):
     dataset = fine.isel(chain=[0])
     dataset["rhat"][:] = dataset["latent_rhat"][:] = np.nan
@@ -121,14 +173,14 @@ def test_report_of_a_run_that_passed(fine):
     lines = text.splitlines()
     assert lines[:3] == [
         "Certificate: passed",
-        "  4 × 1000 draws, sampled with Laplace, n_importance=16",
+        "  4 × 1000 draws of PseudoMarginalMH, Laplace, n_importance=16",
         "  weights: 1024 at each of 20 posterior draws",
     ]
     assert lines[4].split() == ["smallest", "median", "largest"]
-    table = {line[:36].strip(): line[36:].split() for line in lines[5:17]}
+    table = {line[:36].strip(): line[36:].split() for line in lines[5:19]}
     assert table["R-hat of theta"] == ["1.002", "1.002", "1.003"]
     assert table["bulk ESS of f"] == ["800", "850", "900"]
-    assert len({len(line) for line in lines[4:17]}) == 1  # the columns are aligned
+    assert len({len(line) for line in lines[4:19]}) == 1  # the columns are aligned
     assert "varies by no more than its Monte Carlo error explains." in " ".join(text.split())
     varying = Certificate(fine.assign(bias_sd=0.25, bias_range=1.0), ())
     assert "approximation varies by 0.25 nats (sd; range 1)" in str(varying)
@@ -144,7 +196,7 @@ def test_report_of_a_run_that_did_not_pass(fine):
         "- noise: It is <loud>.",
         "  → Be quiet.",
     ]
-    assert "sampled with EP, n_importance=16, 4 temperatures" in repr(certificate)
+    assert "draws of PseudoMarginalMH, EP, n_importance=16, 4 temperatures" in repr(certificate)
     html = certificate._repr_html_()
     assert html.startswith("<pre>Certificate: not passed")
     assert "&lt;loud&gt;" in html

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from rich.progress import track
 
-from pymc_pseudomarginal.model import LatentGaussianModel
-from pymc_pseudomarginal.numerics import APPROXIMATIONS, NumericalFailure
-from pymc_pseudomarginal.transitions.effort import Effort
-from pymc_pseudomarginal.transitions.point_sets import weighted_sampler
+from pymc_pseudomarginal.numerics import NumericalFailure
 
 # ArviZ 1 moved the function into a package of its own, and there it takes the log likelihoods of
 # leave-one-out weights: the negative of log weights.
@@ -27,8 +24,16 @@ except ImportError:
         return array_stats.psislw(-log_weights)
 
 
-FIGURES = ("log_weight_sd", "log_estimate_sd", "pareto_k", "bias", "bias_error")
-"""What is told of the weights at a theta."""
+NAMES = {"laplace": "Laplace", "ep": "EP"}
+"""The approximations as they are written in a sentence."""
+
+FIGURES = ("log_weight_sd", "pareto_k", "bias", "bias_error")
+"""What `weight_figures` tells of the weights at a theta."""
+
+# Above this shape, a mean of weights comes near its expectation only after more samples than
+# anybody draws; lower for small samples, see `tail_limit` (Vehtari et al. 2024, Pareto smoothed
+# importance sampling).
+_PARETO_K = 0.7
 
 # Standard normals held at a time: 16 MB of them.
 _BLOCK = 2**21
@@ -38,74 +43,60 @@ _RESAMPLES = 500
 _EQUAL = 1e-8
 
 
-def weight_figures(
-    read: LatentGaussianModel,
-    thetas: Iterable[np.ndarray],
-    settings: Effort,
+def at_each(
+    draws: Iterable[int],
+    figures: Callable[[int], dict[str, float]],
+    names: Iterable[str],
     *,
-    samples: int,
-    rng: np.random.Generator,
     progressbar: bool,
-) -> dict[str, np.ndarray]:
-    """`FIGURES` at every theta.
-
-    Parameters
-    ----------
-    read : LatentGaussianModel
-    thetas : sequence of arrays, shape (d,) each, T of them
-        On the unconstrained scale.
-    settings : Effort
-    samples : int
-        S, the number of weights at each of them.
-    rng : numpy.random.Generator
-    progressbar : bool
-
-    Returns
-    -------
-    dict of arrays, shape (T,)
-        NaN where the covariance has no factor, or no finite approximation exists.
-
-    Notes
-    -----
-    q is run to convergence. In the chain it stopped earlier and started from a prediction that
-    no trace records, which hardly changes the weights (`numerics.FOR_IMPORTANCE`); but log Z_q is
-    the deterministic approximation that is used elsewhere only if it has converged.
-    """
-    approximate = APPROXIMATIONS[settings.approximation]
-    sampler, bound = weighted_sampler(settings.annealing), read.bind_data()
-    rows = max(1, _BLOCK // (2 * read.size))
-    blocks = [min(rows, samples - first) for first in range(0, samples, rows)]
+) -> dict[str, tuple]:
+    """Figures of one draw after the other, over the dimension ``theta``; NaN where they fail."""
     table = []
-    for theta in track(list(thetas), "Weights at posterior draws", disable=not progressbar):
+    for draw in track(list(draws), "Weights at posterior draws", disable=not progressbar):
         try:
             # What overflows at an extreme theta shows as a failure.
             with np.errstate(all="ignore"):
-                likelihood = bound(theta)
-                q = approximate(read.prior(theta), likelihood)
-                parts = [sampler(rng, q, likelihood, block).log_weights for block in blocks]
-                log_weights = np.concatenate(parts)
-                row = _figures(q.log_marginal, log_weights, settings.n_importance, rng)
+                table.append(figures(draw))
         except NumericalFailure:
-            row = (np.nan,) * len(FIGURES)
-        table.append(row)
-    return dict(zip(FIGURES, np.array(table, dtype=float).T, strict=True))
+            table.append({})
+    return {name: ("theta", np.array([row.get(name, np.nan) for row in table])) for name in names}
 
 
-def _figures(log_marginal, log_weights, N, rng):
-    """`FIGURES` of S log weights, in that order."""
+def blocks(samples: int, width: int) -> list[int]:
+    """S samples of a width in parts that fit into memory."""
+    rows = max(1, _BLOCK // (2 * width))
+    return [min(rows, samples - first) for first in range(0, samples, rows)]
+
+
+def weight_figures(log_marginal: float, log_weights: np.ndarray) -> dict[str, float]:
+    """`FIGURES` of S log weights, shape (S,), of a q with log Z_q = log_marginal."""
     largest = log_weights.max()
     if largest == -np.inf:  # no sample reached where the likelihood is positive
-        return np.inf, np.inf, np.inf, np.inf, np.inf
+        return dict.fromkeys(FIGURES, np.inf)
     weights = np.exp(log_weights - largest)
-    bias = log_marginal - (largest + np.log(weights.mean()))
-    error = weights.std(ddof=1) / weights.mean() / np.sqrt(len(weights))
-    return (
-        _sd(log_weights),
-        predicted_log_sd(log_weights, N, rng),
-        pareto_shape(log_weights),
-        bias,
-        error,
-    )
+    return {
+        "log_weight_sd": spread(log_weights),
+        "pareto_k": pareto_shape(log_weights),
+        "bias": log_marginal - (largest + np.log(weights.mean())),
+        "bias_error": weights.std(ddof=1) / weights.mean() / np.sqrt(len(weights)),
+    }
+
+
+def tail_limit(samples: int) -> float:
+    """The largest Pareto shape at which so many weights can be averaged, at least 100."""
+    return min(_PARETO_K, 1.0 - 1.0 / np.log10(samples))
+
+
+def bias_variation(bias: np.ndarray, error: np.ndarray) -> dict[str, tuple]:
+    """Range of the bias, and its standard deviation without what its error explains."""
+    known = np.isfinite(bias)
+    if known.sum() < 2:
+        return {"bias_sd": ((), np.nan), "bias_range": ((), np.nan)}
+    variance = bias[known].var(ddof=1) - np.mean(error[known] ** 2)
+    return {
+        "bias_sd": ((), np.sqrt(max(variance, 0.0))),
+        "bias_range": ((), np.ptp(bias[known])),
+    }
 
 
 def predicted_log_sd(log_weights: np.ndarray, N: int, rng: np.random.Generator) -> float:
@@ -124,7 +115,7 @@ def predicted_log_sd(log_weights: np.ndarray, N: int, rng: np.random.Generator) 
     which = rng.integers(S, size=(_RESAMPLES, size))
     log_sums = np.logaddexp.reduce(log_weights[which], axis=1)
     # More than S are not at hand; with so many, the first order is good enough.
-    return _sd(log_sums) * np.sqrt(size / N)
+    return spread(log_sums) * np.sqrt(size / N)
 
 
 def pareto_shape(log_weights: np.ndarray) -> float:
@@ -157,6 +148,6 @@ def pareto_shape(log_weights: np.ndarray) -> float:
     return np.inf if np.isnan(k) else k
 
 
-def _sd(values):
+def spread(values: np.ndarray) -> float:
     """Standard deviation; infinite if a value is."""
     return float(np.std(values)) if np.isfinite(values).all() else np.inf
